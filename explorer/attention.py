@@ -1,0 +1,338 @@
+"""Scaled dot-product attention: every step of it, and the record that a layer is kept as.
+
+softmax(QKᵀ · scale + mask) V, with scale = 1/√d_k: Vaswani et al. 2017, "Attention Is All You
+Need", equation 1. The optional terms are those of real models: a bias (T5, Raffel et al. 2020), a
+soft cap on the scores (Gemma 2, 2024), sinks (gpt-oss, 2025) and shared key/value heads (grouped
+queries, Ainslie et al. 2023).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from explorer import inputs, streaming
+from explorer.masks import Mask, Positions, positions
+
+OnMaskedRow = Literal["error", "zero"]
+
+
+class FullyMaskedRowError(ValueError):
+    """A query may use no key at all, so its weights are not defined."""
+
+    def __init__(self, masked_rows: Bool[Tensor, "*lead n_heads query_length"]) -> None:
+        flat = masked_rows.reshape(-1, *masked_rows.shape[-2:]).any(0)  # (h, n_q)
+        self.rows: dict[int, list[int]] = {
+            head: flat[head].nonzero().flatten().tolist()
+            for head in range(flat.shape[0])
+            if bool(flat[head].any())
+        }
+        head, rows = next(iter(self.rows.items()))
+        which = "every head" if len(self.rows) == flat.shape[0] > 1 else f"head {head}"
+        shown = ", ".join(map(str, rows[:8])) + (" …" if len(rows) > 8 else "")
+        super().__init__(
+            f"mask: it leaves no key for query row {shown} in {which}, and softmax over nothing "
+            'is undefined. Allow a key there, or choose on_masked_row="zero" for a row of zeros.'
+        )
+
+
+class AttentionSteps(NamedTuple):
+    """Each step of attention. Scores and weights are float32 where the input is half precision."""
+
+    dots: Float[Tensor, "*lead n_heads query_length key_length"]
+    """q·k."""
+    scores: Float[Tensor, "*lead n_heads query_length key_length"]
+    """dots × scale, soft-capped and with the bias, before the mask."""
+    masked_scores: Float[Tensor, "*lead n_heads query_length key_length"]
+    """scores, and −inf where the query may not use the key."""
+    weights: Float[Tensor, "*lead n_heads query_length key_length"]
+    """softmax of each row: shares of 1. With sinks a row sums to less; the sink has the rest."""
+    output: Float[Tensor, "*lead n_heads query_length d_v"]
+    """weights · value, for each head, before W_O."""
+    masked_rows: Bool[Tensor, "*lead n_heads query_length"]
+    """True where a query has no key it may use: its weights and output are zeros."""
+
+
+def attend(
+    query: Float[Tensor, "*lead n_heads query_length d_k"],
+    key: Float[Tensor, "..."],
+    value: Float[Tensor, "..."],
+    mask: Mask | Tensor | None = None,
+    *,
+    scale: float | None = None,
+    bias: Tensor | None = None,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
+    on_masked_row: OnMaskedRow = "error",
+) -> AttentionSteps:
+    """Attention with every step kept: the definition that all else here is checked against.
+
+    query is (..., n_heads, n_q, d_k), key (..., n_kv_heads, n_k, d_k), value (..., n_kv_heads,
+    n_k, d_v), n_heads a multiple of n_kv_heads: query head h uses key/value head
+    h // (n_heads / n_kv_heads). mask is True where the query may use the key: a Mask, or bool
+    broadcastable to (..., n_heads, n_q, n_k). scale is 1/√d_k unless given. bias is added to the
+    scores; softcap c makes them c·tanh(score / c); sinks is one more score for each head, whose
+    weight is dropped.
+
+    Raises ValueError for shapes that do not fit and for NaN or infinite input, and
+    FullyMaskedRowError (a ValueError) where a query has no key, unless on_masked_row="zero".
+    """
+    inputs.check(query, key, value, scale, bias, softcap, sinks, on_masked_row)
+    inputs.check_finite(query=query, key=key, value=value, bias=bias, sinks=sinks)
+    n_heads, n_q, d_k = query.shape[-3:]
+    n_k, group = key.shape[-2], n_heads // key.shape[-3]
+    compute = torch.promote_types(query.dtype, torch.float32)
+    keys = key.repeat_interleave(group, -3).to(compute)  # (..., n_heads, n_k, d_k)
+    values = value.repeat_interleave(group, -3).to(compute)  # (..., n_heads, n_k, d_v)
+
+    dots = query.to(compute) @ keys.transpose(-2, -1)  # (..., n_heads, n_q, n_k)
+    scores = scored(dots, 1 / math.sqrt(d_k) if scale is None else scale, bias, softcap)
+
+    allowed = _allowed(mask, n_q, n_k, scores)
+    masked_scores = scores.masked_fill(~allowed, -torch.inf)
+    masked_rows = ~allowed.any(-1)  # (..., n_heads, n_q)
+    if on_masked_row == "error" and bool(masked_rows.any()):
+        raise FullyMaskedRowError(masked_rows)
+
+    # A row of −inf alone has no softmax; its scores stand in here and its weights are zeroed.
+    softmax_in = torch.where(masked_rows[..., None], scores, masked_scores)
+    if sinks is not None:
+        column = sinks.to(compute)[:, None, None].expand(*scores.shape[:-1], 1)
+        weights = torch.softmax(torch.cat([softmax_in, column], -1), -1)[..., :-1]
+    else:
+        weights = torch.softmax(softmax_in, -1)
+    weights = weights.masked_fill(masked_rows[..., None], 0.0)
+    output = (weights @ values).to(value.dtype)  # (..., n_heads, n_q, d_v)
+    return AttentionSteps(dots, scores, masked_scores, weights, output, masked_rows)
+
+
+def scored(dots: Tensor, scale: float, bias: Tensor | None, softcap: float | None) -> Tensor:
+    """The scores of some dots: scaled, soft-capped, with the bias added."""
+    scores = dots * scale
+    if softcap is not None:
+        scores = softcap * torch.tanh(scores / softcap)
+    return scores if bias is None else scores + bias.to(scores.dtype)
+
+
+def _allowed(mask: Mask | Tensor | None, n_q: int, n_k: int, scores: Tensor) -> Tensor:
+    """The whole mask as bool in the shape of the scores."""
+    if mask is None:
+        return torch.ones_like(scores, dtype=torch.bool)
+    table = mask.block(n_q, n_k, device=scores.device) if isinstance(mask, Mask) else mask
+    return inputs.fitted_mask(table, scores)
+
+
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """One layer's attention on one sequence, kept as what it was computed from.
+
+    Any weight, any window and any change of scale or mask is exact and on demand; memory is
+    O(n·d) and never n × n. Shapes as in `attend`, without leading axes.
+    """
+
+    query: Float[Tensor, "n_heads query_length d_k"]
+    key: Float[Tensor, "n_kv_heads key_length d_k"]
+    value: Float[Tensor, "n_kv_heads key_length d_v"]
+    mask: Mask | None = None
+    scale: float | None = None
+    bias: Float[Tensor, "..."] | None = None
+    softcap: float | None = None
+    sinks: Float[Tensor, " n_heads"] | None = None
+    on_masked_row: OnMaskedRow = "error"
+    prescale: float = 1.0
+    """A factor the model had already put into the query (OPT, Whisper); 1 for the others."""
+    row_lse: Float[Tensor, "n_heads query_length"] | None = None
+    """log Σ exp(score) of each row, where a pass has been made: any weight is then O(d)."""
+
+    def __post_init__(self) -> None:
+        inputs.check(
+            self.query,
+            self.key,
+            self.value,
+            self.scale,
+            self.bias,
+            self.softcap,
+            self.sinks,
+            self.on_masked_row,
+        )
+        if self.scale is None:
+            object.__setattr__(self, "scale", 1 / math.sqrt(self.d_k))
+
+    @property
+    def n_heads(self) -> int:
+        """Number of query heads."""
+        return int(self.query.shape[0])
+
+    @property
+    def n_kv_heads(self) -> int:
+        """Number of key/value heads; query head h uses number h // (n_heads / n_kv_heads)."""
+        return int(self.key.shape[0])
+
+    @property
+    def query_length(self) -> int:
+        """Number of queries, the rows."""
+        return int(self.query.shape[1])
+
+    @property
+    def key_length(self) -> int:
+        """Number of keys, the columns."""
+        return int(self.key.shape[1])
+
+    @property
+    def d_k(self) -> int:
+        """Size of a query and of a key."""
+        return int(self.query.shape[2])
+
+    @property
+    def d_v(self) -> int:
+        """Size of a value."""
+        return int(self.value.shape[2])
+
+    @property
+    def effective_scale(self) -> float:
+        """The whole factor on q·k: what the call was given times what was put in before it."""
+        assert self.scale is not None  # set on construction
+        return self.scale * self.prescale
+
+    def replace(self, **changes: Any) -> Attention:
+        """The same attention with another scale, mask, … The row sums are dropped with it."""
+        if set(changes) - {"value", "on_masked_row"}:
+            changes.setdefault("row_lse", None)
+        return dataclasses.replace(self, **changes)
+
+    def dots(self, heads: Positions = None, rows: Positions = None, keys: Positions = None) -> Tensor:
+        """q·k for chosen heads, rows and keys, (heads, rows, keys)."""
+        chosen = positions(heads, self.n_heads, "heads", self.query.device)
+        query = self.query[chosen]  # (heads, n_q, d_k)
+        key = self.key[chosen // (self.n_heads // self.n_kv_heads)]  # (heads, n_k, d_k)
+        if rows is not None:
+            query = query[:, positions(rows, self.query_length, "rows", query.device)]
+        if keys is not None:
+            key = key[:, positions(keys, self.key_length, "keys", key.device)]
+        compute = torch.promote_types(query.dtype, torch.float32)
+        return query.to(compute) @ key.to(compute).transpose(1, 2)
+
+    def scores(
+        self, heads: Positions = None, rows: Positions = None, keys: Positions = None
+    ) -> Tensor:
+        """Scaled scores before the mask, for chosen heads, rows and keys, (heads, rows, keys)."""
+        assert self.scale is not None
+        bias = self.bias
+        if bias is not None:
+            for axis, (chosen, name) in enumerate(
+                ((heads, "heads"), (rows, "rows"), (keys, "keys"))
+            ):
+                if chosen is not None and bias.shape[axis] > 1:
+                    which = positions(chosen, bias.shape[axis], name, bias.device)
+                    bias = bias.index_select(axis, which)
+        return scored(self.dots(heads, rows, keys), self.scale, bias, self.softcap)
+
+    def allowed(
+        self, heads: Positions = None, rows: Positions = None, keys: Positions = None
+    ) -> Tensor:
+        """True where the query may use the key: (heads, rows, keys), or (1, rows, keys)."""
+        device = self.query.device
+        if self.mask is None:
+            n_rows = len(positions(rows, self.query_length, "rows"))
+            n_keys = len(positions(keys, self.key_length, "keys"))
+            return torch.ones(1, n_rows, n_keys, dtype=torch.bool, device=device)
+        table = self.mask.block(self.query_length, self.key_length, rows, keys, device)
+        table = table.reshape(-1, *table.shape[-2:])
+        if table.shape[0] == 1 or heads is None:
+            return table
+        return table[positions(heads, self.n_heads, "heads", device)]
+
+    def masked_rows(self) -> Tensor:
+        """True where a query has no key it may use, (n_heads or 1, n_q), found block by block."""
+        if self.mask is None:
+            return torch.zeros(1, self.query_length, dtype=torch.bool, device=self.query.device)
+        step = max(1, (1 << 22) // self.key_length)
+        starts = range(0, self.query_length, step)
+        parts = [self.allowed(rows=slice(start, start + step)).any(-1) for start in starts]
+        return ~torch.cat(parts, -1)
+
+    def weights(
+        self, heads: Positions = None, rows: Positions = None, keys: Positions = None
+    ) -> Tensor:
+        """Weights after softmax for chosen heads, rows and keys, (heads, rows, keys).
+
+        Raises FullyMaskedRowError where a chosen row has no key and the record says "error".
+        """
+        if heads is None and rows is None and keys is None and self.row_lse is None:
+            return self.weights_and_output()[0]
+        masked = self.scores(heads, rows, keys).masked_fill(
+            ~self.allowed(heads, rows, keys), -torch.inf
+        )
+        lse = self._lse(heads, rows, keys, masked)  # (heads, rows, 1)
+        dead = lse == -torch.inf
+        if self.on_masked_row == "error" and bool(dead.any()):
+            raise FullyMaskedRowError(self.masked_rows())
+        return torch.exp(masked - lse.masked_fill(dead, 0.0))
+
+    def _lse(self, heads: Positions, rows: Positions, keys: Positions, masked: Tensor) -> Tensor:
+        """Each chosen row's log-sum-exp over *all* keys, (heads, rows, 1)."""
+        which = positions(heads, self.n_heads, "heads", self.query.device)
+        if self.row_lse is not None:
+            lse = self.row_lse[which]
+            chosen = positions(rows, self.query_length, "rows", lse.device)
+            return lse[:, chosen, None].to(masked.dtype)
+        if keys is not None:
+            whole = self.scores(heads, rows)
+            masked = whole.masked_fill(~self.allowed(heads, rows), -torch.inf)
+        lse = torch.logsumexp(masked, -1, keepdim=True)
+        if self.sinks is None:
+            return lse
+        sinks = self.sinks[which].to(masked.dtype)[:, None, None]
+        return torch.where(lse == -torch.inf, lse, torch.logaddexp(lse, sinks))
+
+    def weights_and_output(self, weights_out: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """All weights (n_heads, n_q, n_k) and the output (n_heads, n_q, d_v) in one pass.
+
+        `weights_out` is a buffer to reuse for the weights.
+        """
+        self._refuse_masked_rows()
+        return streaming.weights_and_output(**self._inputs, weights_out=weights_out)
+
+    def output(self) -> Tensor:
+        """Weights · value for each head, before W_O, (n_heads, n_q, d_v); no n × n table."""
+        self._refuse_masked_rows()
+        return streaming.stream(**self._inputs).output
+
+    def with_row_lse(self) -> tuple[Attention, Tensor]:
+        """This record with each row's log-sum-exp kept, and the output of the same pass."""
+        self._refuse_masked_rows()
+        done = streaming.output_and_lse(**self._inputs)
+        return dataclasses.replace(self, row_lse=done.lse), done.output
+
+    def steps(self) -> AttentionSteps:
+        """Every step for all heads and rows; this makes n × n tables."""
+        mask = None if self.mask is None else self.allowed()
+        return attend(
+            self.query,
+            self.key,
+            self.value,
+            mask,
+            scale=self.scale,
+            bias=self.bias,
+            softcap=self.softcap,
+            sinks=self.sinks,
+            on_masked_row=self.on_masked_row,
+        )
+
+    @cached_property
+    def _inputs(self) -> dict[str, Any]:
+        names = ("query", "key", "value", "scale", "mask", "bias", "softcap", "sinks")
+        return {name: getattr(self, name) for name in names}
+
+    def _refuse_masked_rows(self) -> None:
+        if self.on_masked_row == "error" and self.mask is not None:
+            masked_rows = self.masked_rows()
+            if bool(masked_rows.any()):
+                raise FullyMaskedRowError(masked_rows.expand(self.n_heads, -1))

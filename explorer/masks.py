@@ -1,0 +1,199 @@
+"""Which keys a query may use, as a rule that yields any block: no mask is ever n × n in memory.
+
+A mask is True where the query may use the key. Queries and keys are counted from 0; where there
+are fewer queries than keys, the queries are the *last* ones, as when decoding with a cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+Positions = slice | Sequence[int] | Tensor | None
+"""Chosen rows, keys or heads: a slice, a list of numbers, or None for all."""
+
+Rule = Callable[[Tensor, Tensor, int, int], Tensor]
+"""(queries (rows, 1), keys (1, keys), query_length, key_length) -> bool, fits (..., rows, keys)."""
+
+KeyRange = Callable[[int, int, int, int], tuple[int, int]]
+"""(first query, last query, query_length, key_length) -> [start, stop) outside which all is False."""
+
+
+def _all_keys(first: int, last: int, query_length: int, key_length: int) -> tuple[int, int]:
+    return 0, key_length
+
+
+@dataclass(frozen=True, eq=False)
+class Mask:
+    """Which keys a query may use. Combine masks with `&` (and), `|` (or) and `~` (not)."""
+
+    name: str
+    rule: Rule
+    key_range: KeyRange = _all_keys
+
+    def block(
+        self,
+        query_length: int,
+        key_length: int,
+        rows: Positions = None,
+        keys: Positions = None,
+        device: torch.device | str | None = None,
+    ) -> Bool[Tensor, "*lead rows keys"]:
+        """The mask for some rows and keys; only this block is made.
+
+        Leading axes are there only where the rule has them (one length for each sequence of a
+        batch, one matrix for each head); they broadcast against (..., n_heads, rows, keys).
+        """
+        queries = positions(rows, query_length, "rows", device)[:, None]  # (rows, 1)
+        chosen = positions(keys, key_length, "keys", device)[None, :]  # (1, keys)
+        allowed = self.rule(queries, chosen, query_length, key_length)
+        shape = (*allowed.shape[:-2], queries.shape[0], chosen.shape[1])
+        return allowed.expand(shape)
+
+    def __and__(self, other: Mask) -> Mask:
+        def key_range(first: int, last: int, n_q: int, n_k: int) -> tuple[int, int]:
+            a, b = self.key_range(first, last, n_q, n_k), other.key_range(first, last, n_q, n_k)
+            start = max(a[0], b[0])
+            return start, max(start, min(a[1], b[1]))
+
+        return Mask(
+            f"({self.name} and {other.name})",
+            lambda q, k, n_q, n_k: self.rule(q, k, n_q, n_k) & other.rule(q, k, n_q, n_k),
+            key_range,
+        )
+
+    def __or__(self, other: Mask) -> Mask:
+        def key_range(first: int, last: int, n_q: int, n_k: int) -> tuple[int, int]:
+            a, b = self.key_range(first, last, n_q, n_k), other.key_range(first, last, n_q, n_k)
+            return min(a[0], b[0]), max(a[1], b[1])
+
+        return Mask(
+            f"({self.name} or {other.name})",
+            lambda q, k, n_q, n_k: self.rule(q, k, n_q, n_k) | other.rule(q, k, n_q, n_k),
+            key_range,
+        )
+
+    def __invert__(self) -> Mask:
+        return Mask(f"not {self.name}", lambda q, k, n_q, n_k: ~self.rule(q, k, n_q, n_k))
+
+
+def positions(
+    chosen: Positions, length: int, name: str, device: torch.device | str | None = None
+) -> Int[Tensor, " n"]:
+    """The chosen positions as numbers from 0 to length - 1.
+
+    Raises ValueError where one lies outside, negative numbers included.
+    """
+    if chosen is None:
+        return torch.arange(length, device=device)
+    if isinstance(chosen, slice):
+        return torch.arange(*chosen.indices(length), device=device)
+    numbers = torch.as_tensor(chosen, dtype=torch.int64, device=device).reshape(-1)
+    if numbers.numel() and (int(numbers.min()) < 0 or int(numbers.max()) >= length):
+        raise ValueError(
+            f"{name}: got {numbers.tolist()}, but positions run from 0 to {length - 1}."
+        )
+    return numbers
+
+
+def everything() -> Mask:
+    """Every query may use every key: the same as no mask."""
+    return Mask("everything", lambda q, k, n_q, n_k: (q >= 0) & (k >= 0))
+
+
+def causal() -> Mask:
+    """A query may use the keys up to its own position, none after it.
+
+    Aligned at the end: the last query sees all keys, whatever the two lengths are.
+    """
+    return Mask(
+        "causal",
+        lambda q, k, n_q, n_k: k <= q + (n_k - n_q),
+        lambda first, last, n_q, n_k: (0, min(n_k, max(0, last + n_k - n_q + 1))),
+    )
+
+
+def sliding_window(w: int) -> Mask:
+    """A query may use its own position and the w - 1 before it: row i has min(i + 1, w) keys.
+
+    Raises ValueError for w < 1, which would leave every row without a key.
+    """
+    if w < 1:
+        raise ValueError(f"w: got {w}, but a window holds at least 1 key (the query's own).")
+
+    def key_range(first: int, last: int, n_q: int, n_k: int) -> tuple[int, int]:
+        shift = n_k - n_q
+        stop = min(n_k, max(0, last + shift + 1))
+        return min(max(0, first + shift - w + 1), stop), stop
+
+    return Mask(
+        f"sliding window of {w}",
+        lambda q, k, n_q, n_k: (k <= q + (n_k - n_q)) & (k > q + (n_k - n_q) - w),
+        key_range,
+    )
+
+
+def prefix(p: int) -> Mask:
+    """Every query may use the first p keys; after them the mask is causal (a prefix LM).
+
+    Raises ValueError for p < 0. A p beyond the last key allows everything.
+    """
+    if p < 0:
+        raise ValueError(f"p: got {p}, but a prefix has 0 keys or more.")
+    return Mask(
+        f"prefix of {p}",
+        lambda q, k, n_q, n_k: (k < p) | (k <= q + (n_k - n_q)),
+        lambda first, last, n_q, n_k: (0, min(n_k, max(p, last + n_k - n_q + 1))),
+    )
+
+
+def padding(lengths: int | Sequence[int] | Tensor, side: str = "right") -> Mask:
+    """Only the real keys may be used: the first `lengths` keys, or the last ones for side="left".
+
+    One length gives a mask for one sequence; a list gives leading axes (batch, 1, rows, keys).
+    Rows of padded queries are not touched: they mean nothing and must be left out by the reader.
+    Raises ValueError for an unknown side, and for a length below 0 or beyond the keys.
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f'side: got "{side}", but padding stands "left" or "right".')
+    real = torch.as_tensor(lengths, dtype=torch.int64)
+    if real.ndim > 1:
+        raise ValueError(f"lengths: got the shape {tuple(real.shape)}; give one number or a list.")
+    if real.numel() and int(real.min()) < 0:
+        raise ValueError(f"lengths: got {real.tolist()}, but a length is 0 or more.")
+
+    def rule(q: Tensor, k: Tensor, n_q: int, n_k: int) -> Tensor:
+        if real.numel() and int(real.max()) > n_k:
+            raise ValueError(f"lengths: got {real.tolist()}, but there are only {n_k} keys.")
+        length = real.to(k.device)
+        length = length[:, None, None, None] if length.ndim else length  # (batch, 1, 1, 1)
+        allowed = k < length if side == "right" else k >= n_k - length
+        return allowed & (q >= 0)
+
+    return Mask(f"padding on the {side}", rule)
+
+
+def custom(matrix: Tensor | Sequence[Sequence[bool]]) -> Mask:
+    """A written-out mask, (..., query_length, key_length): True where the query may use the key.
+
+    Raises ValueError where it is not bool, or is used for other lengths than its own.
+    """
+    table = torch.as_tensor(matrix)
+    if table.dtype != torch.bool:
+        raise ValueError(f"matrix: got {table.dtype}; a mask is bool, True where a key may be used.")
+    if table.ndim < 2:
+        raise ValueError(f"matrix: got the shape {tuple(table.shape)}; it needs (..., n_q, n_k).")
+
+    def rule(q: Tensor, k: Tensor, n_q: int, n_k: int) -> Tensor:
+        if table.shape[-2:] != (n_q, n_k):
+            raise ValueError(
+                f"matrix: got the shape {tuple(table.shape)}, "
+                f"but {n_q} queries and {n_k} keys need (..., {n_q}, {n_k})."
+            )
+        return table.to(q.device)[..., q, k]
+
+    return Mask("custom", rule)

@@ -1,0 +1,337 @@
+"""Attention by blocks of rows: weights, outputs and row sums without the steps in between.
+
+`attend` in attention.py is the definition and keeps every step. This gives the same numbers
+in less time and memory. Three facts make it so:
+
+- exp2 costs half of exp, so log2(e) is folded into the queries, n·d products instead of n².
+- |q·k| ≤ |q||k| (Cauchy–Schwarz): where that bound is small no row maximum is needed.
+- Sums divide at the end: the few outputs are normalised, not the many exponentials.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from explorer.masks import Mask
+
+LOG2E = math.log2(math.e)
+SAFE_EXPONENT = 48.0
+"""exp2 of this and its sum over any row we can hold stay far inside float32: no shift needed."""
+BLOCK_ELEMENTS = 1 << 19
+"""Scores in one block: 2 MiB in float32, what a core's caches hold."""
+BATCH_ELEMENTS = 1 << 20
+"""Up to here one block over all heads at once is faster than a head for each core."""
+WHOLE_TABLE = 512 * 512
+"""Up to here the whole masked table in three calls is faster than skipping what a mask forbids."""
+
+
+class Block(NamedTuple):
+    """Some rows, the only keys they may use, and a penalty for those that they may not."""
+
+    rows: slice
+    keys: slice
+    penalty: Tensor | None  # 0 or −inf for the last columns of `keys`, (n_heads or 1, rows, last)
+
+
+class Streamed(NamedTuple):
+    """What one pass over the rows gives."""
+
+    output: Float[Tensor, "n_heads query_length d_v"]
+    lse: Float[Tensor, "n_heads query_length"]
+    """log of each row's sum of exp(score), in nats, the sink's share included; −inf: no key."""
+
+
+@torch.no_grad()
+def weights_and_output(
+    query: Float[Tensor, "n_heads query_length d_k"],
+    key: Float[Tensor, "n_kv_heads key_length d_k"],
+    value: Float[Tensor, "n_kv_heads key_length d_v"],
+    *,
+    scale: float,
+    mask: Mask | None = None,
+    bias: Tensor | None = None,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
+    weights_out: Tensor | None = None,
+) -> tuple[
+    Float[Tensor, "n_heads query_length key_length"], Float[Tensor, "n_heads query_length d_v"]
+]:
+    """All weights and the output: (n_heads, n_q, n_k) and (n_heads, n_q, d_v).
+
+    Memory beyond the weights themselves is one block of rows. `weights_out` is a buffer for
+    them: at long lengths fresh memory costs as much as the arithmetic.
+    """
+    n_heads, n_q, n_k = query.shape[0], query.shape[1], key.shape[1]
+    compute = torch.promote_types(query.dtype, torch.float32)
+    weights = weights_out
+    if weights is None:
+        weights = query.new_empty(n_heads, n_q, n_k, dtype=compute)
+    plain = bias is None and softcap is None and sinks is None
+    if not plain or (mask is not None and n_q * n_k > WHOLE_TABLE):
+        streamed = stream(
+            query,
+            key,
+            value,
+            scale=scale,
+            mask=mask,
+            bias=bias,
+            softcap=softcap,
+            sinks=sinks,
+            weights_out=weights,
+        )
+        return weights, streamed.output
+    every = slice(0, n_heads)
+    keys_t = _heads_of(key, every, n_heads).to(compute).transpose(1, 2)
+    masked_rows = None
+    if mask is None:
+        penalty = weights[:1, :1, :1]  # with beta=0 nothing of it is read
+    else:
+        allowed = mask.block(n_q, n_k, device=query.device)
+        masked_rows = ~allowed.any(-1, keepdim=True)
+        penalty = torch.zeros(allowed.shape, dtype=compute, device=query.device)
+        penalty.masked_fill_(~(allowed | masked_rows), -torch.inf)
+    torch.baddbmm(
+        penalty,
+        query.to(compute),
+        keys_t,
+        beta=0 if mask is None else 1,
+        alpha=scale,
+        out=weights,
+    )
+    torch.softmax(weights, -1, out=weights)
+    if masked_rows is not None and bool(masked_rows.any()):
+        weights.masked_fill_(masked_rows, 0.0)
+    output = torch.bmm(weights, _heads_of(value, every, n_heads).to(compute))
+    return weights, output.to(value.dtype)
+
+
+def stream(
+    query: Float[Tensor, "n_heads query_length d_k"],
+    key: Float[Tensor, "n_kv_heads key_length d_k"],
+    value: Float[Tensor, "n_kv_heads key_length d_v"],
+    *,
+    scale: float,
+    mask: Mask | None = None,
+    bias: Tensor | None = None,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
+    weights_out: Tensor | None = None,
+) -> Streamed:
+    """Output and log-sum-exp of every row; no n × n table exists unless `weights_out` is one.
+
+    A row with no allowed key gives zeros and an lse of −inf.
+    """
+    n_heads, n_q, _ = query.shape
+    n_k, d_v = key.shape[1], value.shape[2]
+    compute = torch.promote_types(query.dtype, torch.float32)
+    output = query.new_empty(n_heads, n_q, d_v, dtype=compute)
+    lse = query.new_empty(n_heads, n_q, dtype=compute)
+    one_by_one = query.device.type == "cpu" and n_heads * n_q * n_k > BATCH_ELEMENTS
+    height = BLOCK_ELEMENTS // max(n_k * (1 if one_by_one else n_heads), 1)
+    blocks = plan(mask, n_q, n_k, min(max(height, 16), 256), query)
+
+    @torch.no_grad()
+    def work(heads: slice) -> None:
+        _stream_heads(
+            query[heads].to(compute),
+            _heads_of(key, heads, n_heads).to(compute),
+            _heads_of(value, heads, n_heads).to(compute),
+            blocks,
+            scale,
+            _chosen(bias, heads),
+            softcap,
+            _chosen(sinks, heads),
+            heads,
+            None if weights_out is None else weights_out[heads],
+            output[heads],
+            lse[heads],
+        )
+
+    if one_by_one:
+        _over_cores(work, n_heads)
+    else:
+        work(slice(0, n_heads))
+    return Streamed(output.to(value.dtype), lse)
+
+
+def output_and_lse(
+    query: Float[Tensor, "n_heads query_length d_k"],
+    key: Float[Tensor, "n_kv_heads key_length d_k"],
+    value: Float[Tensor, "n_kv_heads key_length d_v"],
+    *,
+    scale: float,
+    mask: Mask | None = None,
+    bias: Tensor | None = None,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
+) -> Streamed:
+    """The same as `stream`, through torch's fused kernel where it can do this attention.
+
+    That kernel is what F.scaled_dot_product_attention runs on the CPU, to the last bit, and it
+    hands out the row sums as well. It is torch's own but not public, so its absence is no error.
+    """
+    n_heads, n_q, d_k = query.shape
+    is_causal = mask is not None and mask.name == "causal" and n_q == key.shape[1]
+    fused = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
+    fits = query.device.type == "cpu" and d_k == value.shape[2] and (mask is None or is_causal)
+    if fused is None or not fits or any(term is not None for term in (bias, softcap, sinks)):
+        return stream(
+            query,
+            key,
+            value,
+            scale=scale,
+            mask=mask,
+            bias=bias,
+            softcap=softcap,
+            sinks=sinks,
+        )
+    every = slice(0, n_heads)
+    output, lse = fused(
+        query[None],
+        _heads_of(key, every, n_heads)[None],
+        _heads_of(value, every, n_heads)[None],
+        0.0,
+        is_causal,
+        scale=scale,
+    )
+    return Streamed(output[0], lse[0])
+
+
+def plan(mask: Mask | None, n_q: int, n_k: int, height: int, like: Tensor) -> list[Block]:
+    """The blocks of rows of a mask, without the keys that a whole block may not use."""
+    blocks = []
+    for start in range(0, n_q, height):
+        stop = min(start + height, n_q)
+        rows = slice(start, stop)
+        if mask is None:
+            blocks.append(Block(rows, slice(0, n_k), None))
+            continue
+        first, last = mask.key_range(start, stop - 1, n_q, n_k)
+        allowed = mask.block(n_q, n_k, rows, slice(first, last), like.device)
+        allowed = allowed.reshape(-1, *allowed.shape[-2:])  # (n_heads or 1, rows, keys)
+        # The leading columns that every row may use need no penalty: for a causal mask
+        # only the triangle at the block's end is left.
+        open_columns = allowed.all(0).all(0)
+        free = int(open_columns.cumprod(0).sum())
+        penalty = None
+        if free < last - first:
+            dtype = torch.promote_types(like.dtype, torch.float32)
+            penalty = torch.zeros(allowed[..., free:].shape, dtype=dtype, device=like.device)
+            penalty.masked_fill_(~allowed[..., free:], -torch.inf)
+        blocks.append(Block(rows, slice(first, last), penalty))
+    return blocks
+
+
+def _stream_heads(
+    query: Tensor,  # (g, n_q, d_k), float32 or float64
+    key: Tensor,  # (g, n_k, d_k)
+    value: Tensor,  # (g, n_k, d_v)
+    blocks: list[Block],
+    scale: float,
+    bias: Tensor | None,
+    softcap: float | None,
+    sinks: Tensor | None,
+    heads: slice,
+    weights: Tensor | None,
+    output: Tensor,
+    lse: Tensor,
+) -> None:
+    """One pass over some heads; results go into `weights`, `output` and `lse`."""
+    factor = scale * LOG2E if softcap is None else scale / softcap
+    queries, keys_t = query * factor, key.transpose(1, 2)
+    sink = None if sinks is None else sinks.to(query.dtype)[:, None, None] * LOG2E  # (g, 1, 1)
+    shift_rows = bias is not None or not _safe(queries, key, softcap, sink)
+    for rows, keys, penalty in blocks:
+        s = torch.bmm(queries[:, rows], keys_t[:, :, keys])  # (g, r, c), in units of log2
+        if softcap is not None:
+            s = s.tanh_().mul_(softcap * LOG2E)
+        if bias is not None:
+            s += _part(bias, rows, keys) * LOG2E
+        if penalty is not None:
+            s[..., s.shape[-1] - penalty.shape[-1] :] += _chosen(penalty, heads)
+        top = None
+        if shift_rows and s.shape[-1]:
+            top = s.amax(-1, keepdim=True)
+            top = top if sink is None else torch.maximum(top, sink)
+            top.masked_fill_(top == -torch.inf, 0.0)
+            s -= top
+        s.exp2_()
+        total = s.sum(-1, keepdim=True)  # (g, r, 1)
+        if sink is not None:
+            total += (sink if top is None else sink - top).exp2()
+        share = torch.where(total > 0, total.reciprocal(), 0.0)
+        torch.mul(torch.bmm(s, value[:, keys]), share, out=output[:, rows])
+        total.log2_()
+        lse[:, rows] = ((total if top is None else total + top) / LOG2E).squeeze(-1)
+        if weights is not None:
+            torch.mul(s, share, out=weights[:, rows, keys])
+            weights[:, rows, : keys.start].zero_()
+            weights[:, rows, keys.stop :].zero_()
+
+
+def _safe(queries: Tensor, key: Tensor, softcap: float | None, sink: Tensor | None) -> bool:
+    """Whether no exponent can leave the range where exp2 is exact without a shift."""
+    if softcap is not None:
+        bound = torch.tensor(softcap * LOG2E)
+    else:
+        bound = (queries.norm(dim=-1).amax(-1) * key.norm(dim=-1).amax(-1)).max()
+    if sink is not None:
+        bound = torch.maximum(bound, sink.abs().max())
+    return bool(bound <= SAFE_EXPONENT)  # False for NaN: the careful way shows it
+
+
+def _part(table: Tensor, rows: slice, keys: slice) -> Tensor:
+    """A block of a table (n_heads or 1, n_q or 1, n_k or 1)."""
+    table = table if table.shape[-2] == 1 else table[..., rows, :]
+    return table if table.shape[-1] == 1 else table[..., keys]
+
+
+def _chosen(per_head: Tensor | None, heads: slice) -> Tensor | None:
+    """The part of some heads, of a tensor with one entry for each head or one for all."""
+    return per_head if per_head is None or per_head.shape[0] == 1 else per_head[heads]
+
+
+def _heads_of(shared: Tensor, heads: slice, n_heads: int) -> Tensor:
+    """Keys or values for some query heads: query head h uses key/value head h // group."""
+    group = n_heads // shared.shape[0]
+    if group == 1:
+        return shared[heads]
+    which = torch.arange(heads.start, heads.stop, device=shared.device) // group
+    return shared[which]
+
+
+_pool: ThreadPoolExecutor | None = None
+_pool_lock = threading.Lock()
+
+
+def _workers() -> ThreadPoolExecutor:
+    """One thread for each core, each with single-threaded operations.
+
+    Threads inside many small operations meet at barriers, and stall when cores are busy.
+    """
+    global _pool
+    with _pool_lock:
+        if _pool is None:
+            threads = torch.get_num_threads()
+            _pool = ThreadPoolExecutor(threads, "attention", torch.set_num_threads, (1,))
+            started = threading.Barrier(threads + 1)
+            for _ in range(threads):
+                _pool.submit(started.wait)
+            started.wait()
+            # A worker's setting reaches the shared maths library: set the caller's own again.
+            torch.set_num_threads(threads)
+        return _pool
+
+
+def _over_cores(work: Callable[[slice], None], n_heads: int) -> None:
+    """Runs the work for every head, as many at once as there are cores."""
+    for _ in _workers().map(lambda head: work(slice(head, head + 1)), range(n_heads)):
+        pass
