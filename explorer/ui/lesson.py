@@ -1,0 +1,180 @@
+"""What the learning pages share: the reader's text as vectors, projected to one layer's attention.
+
+Vectors are random, a model's token embeddings, or its hidden states; projections are our own
+`MultiHeadAttention`, or those of a layer of the model. Every choice stands in the address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import streamlit as st
+import torch
+
+from explorer.attention import Attention
+from explorer.capture import Stack
+from explorer.checks import invariants
+from explorer.masks import Mask
+from explorer.models import LoadedModel, ModelError, TextError, encode
+from explorer.multihead import MultiHeadAttention
+from explorer.tokens import Tokens
+from explorer.ui import address, cached
+from explorer.ui.words import plain, tiny
+from explorer.vectors import hidden_states, random_embeddings, token_embeddings, words
+
+TEXT = "the cat sat on the mat"
+MODEL = "minilm"
+VECTORS = {"random": "Random", "embeddings": "Token embeddings", "hidden": "Hidden states"}
+PROJECTIONS = {"own": "Our own", "model": "A layer of the model"}
+D_MODEL = (4, 8, 16, 32, 64)
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """A text, its vectors, and one layer's attention on it."""
+
+    tokens: Tokens
+    x: torch.Tensor | None
+    """(length, d_model); None where a model's own layer made the queries, keys and values."""
+    layer: MultiHeadAttention | None
+    """Our own projections; None where they are a model's."""
+    attention: Attention
+    about: str
+    """Where the vectors and projections come from, in a few words."""
+    on: Callable[[str], Lesson] | None = None
+    """The same choices on another text; raises TextError where it can't be read."""
+
+    @property
+    def stack(self) -> Stack:
+        """The same as a stack of one layer."""
+        return Stack("lesson", self.tokens, self.tokens, (self.attention,), (0,), 1)
+
+    def masked(self, mask: Mask | None) -> Lesson:
+        """The same with another mask; rows without a key become zeros."""
+        changed = self.attention.replace(mask=mask, on_masked_row="zero")
+        return replace(self, attention=changed)
+
+
+def choose_lesson(most_tokens: int = 32, default_text: str = TEXT) -> Lesson:
+    """Text, vectors and projections. Ends the page with a sentence where they can't be had."""
+    address.start("text", default_text, str)
+    text = st.text_input("Text", key="text", max_chars=2000)
+    address.finish("text", default_text)
+    try:
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+            projections = choice("projections", "Projections", PROJECTIONS)
+            vectors = "hidden" if projections == "model" else choice("vectors", "Vectors", VECTORS)
+            if projections == "model" or vectors == "hidden":
+                layers = cached.model(MODEL).n_layers or 1
+                layer = pick("from_layer", "Layer", range(layers))
+            if projections == "own":
+                with st.popover("Sizes and seed", icon=":material/tune:"):
+                    sizes = _choose_sizes(vectors == "random")
+
+        def on(text: str) -> Lesson:
+            if projections == "model":
+                return replace(_model_layer(text, layer, most_tokens), on=on)
+            source = (vectors, layer if vectors == "hidden" else 0)
+            return replace(_own_layer(text, source, sizes, most_tokens), on=on)
+
+        return on(text)
+    except (TextError, ModelError) as error:
+        st.error(plain(str(error)), icon=":material/info:")
+        st.stop()
+
+
+def _own_layer(
+    text: str, source: tuple[str, int], sizes: dict[str, Any], most_tokens: int
+) -> Lesson:
+    vectors, layer = source
+    if vectors == "random":
+        tokens = words(text, most_tokens)
+        x = random_embeddings(tokens, sizes["d_model"], sizes["seed"])
+        about = f"random vectors, seed {sizes['seed']}"
+    else:
+        loaded = cached.model(MODEL)
+        encoded = _encoded(loaded, text, most_tokens)
+        tokens = encoded.tokens
+        if vectors == "embeddings":
+            x, about = token_embeddings(loaded, encoded), f"{loaded.title}'s token embeddings"
+        else:
+            x = hidden_states(loaded, encoded, layer)
+            about = f"{loaded.title}'s hidden states at layer {layer}"
+    own = MultiHeadAttention(x.shape[1], **{k: v for k, v in sizes.items() if k != "d_model"})
+    about += f", projected by our own W_Q, W_K, W_V, seed {sizes['seed']}"
+    return Lesson(tokens, x, own, own.attention(x), about)
+
+
+def _model_layer(text: str, layer: int, most_tokens: int) -> Lesson:
+    loaded = cached.model(MODEL)
+    _encoded(loaded, text, most_tokens)
+    capture = cached.captured(MODEL, "auto", "auto", text, None, True, False)
+    stack = capture.stacks["encoder"]
+    attention = stack.layer(layer)
+    assert isinstance(attention, Attention)  # the bundled model runs through our attention
+    return Lesson(stack.query_tokens, None, None, attention, f"{loaded.title}, layer {layer}")
+
+
+def _encoded(loaded: LoadedModel, text: str, most_tokens: int) -> Any:
+    encoded = encode(loaded, text)
+    if len(encoded.tokens) > most_tokens:
+        raise TextError(
+            f"{len(encoded.tokens)} tokens are too many to read here. Use at most {most_tokens}."
+        )
+    return encoded
+
+
+def _choose_sizes(with_d_model: bool) -> dict[str, Any]:
+    """d_model, n_heads, d_k, d_v and the seed of our own projections."""
+    sizes: dict[str, Any] = {}
+    if with_d_model:
+        sizes["d_model"] = pick("d_model", "d_model, the size of a vector", D_MODEL, 8)
+    sizes["n_heads"] = pick("n_heads", "Heads", (1, 2, 3, 4, 6, 8), 2)
+    default = max(1, sizes.get("d_model", 16) // sizes["n_heads"])
+    options = (1, 2, 3, 4, 6, 8, 12, 16, 32, 64)
+    nearest = min(options, key=lambda option: abs(option - default))
+    sizes["d_k"] = pick("d_k", "d_k, the size of a query and a key", options, nearest)
+    sizes["d_v"] = pick("d_v", "d_v, the size of a value", options, nearest)
+    sizes["seed"] = pick("seed", "Seed", range(100))
+    return sizes
+
+
+def choice(name: str, label: str, titles: dict[str, str]) -> str:
+    """One of a few named choices, as buttons, kept in the address."""
+    first = next(iter(titles))
+    parse = address.one_of(name, lambda given: given in titles, f"Showing “{titles[first]}”.")
+    address.start(name, first, parse)
+    st.segmented_control(
+        label, list(titles), key=name, format_func=lambda option: titles[option], required=True
+    )
+    address.finish(name, first)
+    return str(st.session_state[name])
+
+
+def pick(
+    name: str, label: str, options: range | tuple[int, ...], default: int | None = None
+) -> int:
+    """A number among some, as a select box, kept in the address."""
+    numbers = list(options)
+    first = numbers[0] if default is None else default
+    address.start(name, first, address.number_of(name, numbers))
+    if st.session_state[name] not in numbers:
+        st.session_state[name] = min(numbers, key=lambda n: abs(n - st.session_state[name]))
+    st.selectbox(label, numbers, key=name, width=200)
+    address.finish(name, first)
+    return int(st.session_state[name])
+
+
+def proof(lesson: Lesson) -> None:
+    """One line that says it is true, measured on what the page shows."""
+    found = invariants(lesson.stack)
+    parts = [
+        f"rows sum to 1 within {tiny(found.row_sum_deviation)}",
+        f"weight on forbidden keys {tiny(found.forbidden_weight)}",
+    ]
+    if found.masked_rows:
+        parts.append(f"{found.masked_rows} queries have no key, so their rows are zeros")
+    about = lesson.about[:1].upper() + lesson.about[1:]
+    st.caption(f"**Checked:** {' · '.join(parts)}. {plain(about)}.")
