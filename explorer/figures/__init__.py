@@ -1,0 +1,1 @@
+"""Figures: numpy arrays and strings in, a plotly figure (or words) out."""

@@ -1,0 +1,118 @@
+"""Clicks on any Plotly chart, heatmap cells and images included, which Streamlit does not deliver.
+
+An unseen component finds the chart by its key and listens to ``plotly_click``. It leans on the
+class ``st-key-…`` that Streamlit gives an element with a key; tests/browser/test_plotly_click.py
+holds that.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from explorer.ui import unseen
+
+_JS = """
+export default function ({ data, parentElement, setTriggerValue }) {
+  // Called again on every change of data or theme; one state per component, kept on its element.
+  const state = (parentElement.__plotlyClick ??= {});
+  state.target = data.target;
+  state.send = setTriggerValue;
+  if (state.observer) { state.attach(); return state.stop; }
+
+  const onClick = (event) => {
+    const point = event.points && event.points[0];
+    if (!point) return;
+    const plain = Array.isArray(point.customdata) ? point.customdata : null;
+    state.send("cell", { x: point.x, y: point.y, customdata: plain });
+  };
+  state.detach = () => {
+    if (state.plot && state.plot.removeListener) state.plot.removeListener("plotly_click", onClick);
+    state.plot = null;
+  };
+  // Plotly.newPlot on the same node drops its listeners, so take off and put on, never just look.
+  state.attach = () => {
+    state.waiting = 0;
+    const plot = document.querySelector(`.st-key-${CSS.escape(state.target)} .js-plotly-plot`);
+    state.detach();
+    if (!plot || !plot.on) return;
+    plot.on("plotly_click", onClick);
+    state.plot = plot;
+  };
+  state.observer = new MutationObserver(() => {
+    state.waiting ||= requestAnimationFrame(state.attach);
+  });
+  state.observer.observe(document.body, { childList: true, subtree: true });
+  state.stop = () => {
+    state.observer.disconnect();
+    cancelAnimationFrame(state.waiting);
+    state.detach();
+    delete parentElement.__plotlyClick;
+  };
+  hide(parentElement);
+  state.attach();
+  return state.stop;
+}
+"""
+
+
+class Click(NamedTuple):
+    """Where a chart was clicked: integer places on its axes, and the point's customdata if any."""
+
+    x: int
+    y: int
+    customdata: tuple[Any, ...] | None = None
+
+    @classmethod
+    def from_browser(cls, value: object) -> Click | None:
+        """The click that a browser reports, or None where it is not one: it is not trusted."""
+        if not isinstance(value, dict):
+            return None
+        x, y = _place(value.get("x")), _place(value.get("y"))
+        if x is None or y is None:
+            return None
+        data = value.get("customdata")
+        return cls(x, y, tuple(data) if isinstance(data, list) else None)
+
+
+def cell_clicks(
+    chart_key: str, key: str, on_click: Callable[[Click], None] | None = None
+) -> Click | None:
+    """The click that caused this rerun on the chart with `chart_key`, else None.
+
+    `on_click` is called with it before the page runs, as the callback of a widget is, so that
+    it can set other widgets' state. The same cell can be clicked again.
+    """
+
+    def changed() -> None:
+        click = Click.from_browser(st.session_state[key].cell)
+        if click is not None and on_click is not None:
+            on_click(click)
+
+    result = _listener()(
+        key=key,
+        data={"target": _css_key(chart_key)},
+        on_cell_change=changed,
+        height=1,
+    )
+    return Click.from_browser(result.cell)
+
+
+@st.cache_resource
+def _listener() -> Callable[..., Any]:
+    return unseen.component("plotly_click", _JS)
+
+
+def _css_key(key: str) -> str:
+    """The key as Streamlit writes it into a class name."""
+    return re.sub(r"[^a-zA-Z0-9_-]", "-", key.strip())
+
+
+def _place(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return round(value) if math.isfinite(value) and abs(value) < 2**31 else None
