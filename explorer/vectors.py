@@ -32,7 +32,7 @@ def random_embeddings(
 ) -> Float[Tensor, "length d_model"]:
     """A vector of independent normal numbers for each token, the same for the same text.
 
-    With positions, sinusoids are added and the sum is brought back to a variance of about 1.
+    With positions, sinusoids are added and the sum is brought back to a mean square of about 1.
     """
     known: dict[str, Tensor] = {}
     for text in tokens.texts:
@@ -42,7 +42,7 @@ def random_embeddings(
             known[text] = torch.randn(d_model, generator=generator)
     x = torch.stack([known[text] for text in tokens.texts])
     if positions:
-        # A sinusoid has variance 1/2, so the sum has 3/2.
+        # A sinusoid's mean square is 1/2, so the sum has 3/2.
         x = (x + sinusoidal_positions(len(tokens), d_model)) / math.sqrt(1.5)
     return x
 

@@ -1,0 +1,1 @@
+"""Ratios against named peers: `python -m benchmarks`, or `make bench`."""

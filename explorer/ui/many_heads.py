@@ -1,0 +1,275 @@
+"""The views of the page Many heads: one layer split into heads, what each sees, and W_O."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+import torch
+
+from explorer.figures.grid import grid_alt, heads_grid
+from explorer.figures.matrix import matrix, matrix_alt
+from explorer.head_sizes import HeadSizes, divisors
+from explorer.metrics import layer_metrics
+from explorer.models import ModelError, TextError, encode
+from explorer.multihead import MultiHeadAttention
+from explorer.ui import address, cached, frame, lesson, width
+from explorer.ui.outline import outline
+from explorer.ui.plotly_click import Click, cell_clicks
+from explorer.ui.quiz import Choice, Question
+from explorer.ui.words import plain, share
+from explorer.vectors import random_embeddings, token_embeddings, words
+
+D_MODEL = 48
+"""Divides by 1, 2, 3, 4, 6, 8, 12 and 16, so that many numbers of heads fit."""
+MOST_HEADS = 16
+MOST_TOKENS = 32
+QUIET = {"displayModeBar": False}
+LABELS = 72  # pixels beside a picture
+VECTORS = {"random": "Random", "embeddings": "MiniLM's token embeddings"}
+
+
+class Split(NamedTuple):
+    """A text through one layer of our own, and how the layer is divided."""
+
+    sizes: HeadSizes
+    lesson: lesson.Lesson
+
+
+def choose() -> Split:
+    """Text, vectors, number of heads and of key/value heads. Ends the page where they can't be."""
+    address.start("text", lesson.TEXT, str)
+    text = st.text_input("Text", key="text", max_chars=2000)
+    address.finish("text", lesson.TEXT)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        vectors = lesson.choice("many_vectors", "Vectors", VECTORS)
+        try:
+            if vectors == "random":
+                tokens = words(text, MOST_TOKENS)
+                x = random_embeddings(tokens, D_MODEL)
+                about = "random vectors"
+            else:
+                loaded = cached.model(lesson.MODEL)
+                encoded = encode(loaded, text)
+                tokens = encoded.tokens
+                if len(tokens) > MOST_TOKENS:
+                    raise TextError(
+                        f"{len(tokens)} tokens are too many to read here. Use at most "
+                        f"{MOST_TOKENS}."
+                    )
+                x = token_embeddings(loaded, encoded)
+                about = f"{loaded.title}'s token embeddings"
+        except (TextError, ModelError) as error:
+            st.error(plain(str(error)), icon=":material/info:")
+            st.stop()
+        d_model = x.shape[1]
+        n_heads = lesson.pick("split", "Heads", tuple(divisors(d_model, MOST_HEADS)), 4)
+        kv_options = tuple(reversed(divisors(n_heads, n_heads)))
+        n_kv_heads = lesson.pick("split_kv", "Key/value heads", kv_options, n_heads)
+        seed = lesson.pick("split_seed", "Seed", range(100))
+    own = MultiHeadAttention(d_model, n_heads, n_kv_heads=n_kv_heads, seed=seed)
+    about += f", projected by our own W_Q, W_K, W_V, seed {seed}"
+    built = lesson.Lesson(tokens, x, own, own.attention(x), about)
+    return Split(HeadSizes(d_model, n_heads, n_kv_heads), built)
+
+
+def choose_head(split: Split) -> int:
+    """One of the heads, by number."""
+    return lesson.pick("split_head", "Head", range(split.sizes.n_heads))
+
+
+def grid(split: Split, head: int) -> None:
+    """All heads side by side; a click chooses one."""
+    weights = split.lesson.attention.weights()[None].numpy()  # (1, n_heads, n, n)
+    figure = heads_grid(
+        weights, layer_numbers=[0], theme=frame.theme(), width_px=width.column() - LABELS
+    )
+    figure.update_yaxes(title_text="", showticklabels=False, ticks="")
+    length = len(split.lesson.tokens)
+    st.plotly_chart(
+        figure,
+        key="split_grid",
+        theme=None,
+        config=QUIET,
+        width="content",
+        alt=grid_alt(1, split.sizes.n_heads, length, length),
+    )
+    outline("split_grid", x=(head, head), y=(0, 0))
+    cell_clicks("split_grid", "split_grid_click", lambda click: _choose(click, split))
+
+
+def _choose(click: Click, split: Split) -> None:
+    if 0 <= click.x < split.sizes.n_heads:
+        st.session_state["split_head"] = click.x
+
+
+def each_head(split: Split) -> None:
+    """A row for each head: which keys and values it uses, and how it looks."""
+    found = layer_metrics(split.lesson.attention)
+    group = split.sizes.n_heads // split.sizes.n_kv_heads
+    heads = range(split.sizes.n_heads)
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "head": list(heads),
+                "keys and values of": [f"key/value head {head // group}" for head in heads],
+                "entropy, of its maximum": [share(v) for v in found["entropy_share"].tolist()],
+                "distance": [f"{v:.1f} tokens" for v in found["distance"].tolist()],
+                "on itself": [share(v) for v in found["self"].tolist()],
+            }
+        ),
+        hide_index=True,
+    )
+
+
+def say_split(split: Split) -> None:
+    """The division in words."""
+    sizes = split.sizes
+    st.markdown(
+        f"The vectors have **d_model = {sizes.d_model}** numbers. **{sizes.n_heads}** "
+        f"head{'s' * (sizes.n_heads != 1)} share{'s' * (sizes.n_heads == 1)} them: each works with "
+        f"**d_k = {sizes.d_model} / {sizes.n_heads} = {sizes.d_k}**, so its scale is "
+        f"1/√{sizes.d_k} = {sizes.scale:.3f}. More heads see more different things, each with "
+        "smaller vectors."
+    )
+    if sizes.n_kv_heads < sizes.n_heads:
+        groups = "; ".join(
+            f"heads {heads[0]}–{heads[-1]} use key/value head {kv}"
+            for kv in range(sizes.n_kv_heads)
+            for heads in [sizes.shared_by(kv)]
+        )
+        full = HeadSizes(sizes.d_model, sizes.n_heads, sizes.n_heads)
+        st.markdown(
+            f"**Grouped queries**: {groups}. Each head still has its own queries. A decoder then "
+            f"keeps {sizes.kept_per_token} numbers of each token instead of "
+            f"{full.kept_per_token}."
+        )
+
+
+def all_splits(split: Split) -> None:
+    """The sizes for every number of heads that divides d_model."""
+    rows = []
+    for n_heads in divisors(split.sizes.d_model, MOST_HEADS):
+        group = split.sizes.n_heads // split.sizes.n_kv_heads
+        grouped = n_heads % group == 0
+        sizes = HeadSizes(split.sizes.d_model, n_heads, n_heads // group if grouped else n_heads)
+        numbers = sizes.parameters
+        rows.append(
+            {
+                "heads": n_heads,
+                "key/value heads": sizes.n_kv_heads,
+                "d_k": sizes.d_k,
+                "scale": f"{sizes.scale:.3f}",
+                **{name: f"{count:,}" for name, count in numbers.items()},
+                "parameters": f"{sum(numbers.values()):,}",
+                "kept per token": sizes.kept_per_token,
+            }
+        )
+    st.subheader("The same layer, divided otherwise", anchor=False)
+    st.markdown(
+        "The number of heads changes no size of the layer: W_Q, W_K, W_V and W_O together keep "
+        "4 · d_model² parameters. Only shared key/value heads make it smaller."
+    )
+    st.dataframe(pd.DataFrame(rows), hide_index=True)
+
+
+def joined(split: Split) -> None:
+    """The heads' outputs side by side, W_O, and their product."""
+    sizes, length = split.sizes, len(split.lesson.tokens)
+    layer, attention = split.lesson.layer, split.lesson.attention
+    assert layer is not None  # this page's layer is always our own
+    with torch.no_grad():
+        output = attention.output()  # (n_heads, n, d_v)
+        side_by_side = output.transpose(0, 1).flatten(1)  # (n, n_heads · d_v)
+        whole = layer.join(output)  # (n, d_out)
+    st.subheader("Side by side, then W_O", anchor=False)
+    st.markdown(
+        f"Each head gives every token {sizes.d_k} numbers. Put side by side they are "
+        f"{sizes.n_heads} × {sizes.d_k} = {sizes.d_model} again. **W_O** mixes them, so that what "
+        "one head found can reach every part of the token's new vector."
+    )
+    starts = range(sizes.d_k, sizes.d_model, sizes.d_k)
+    rows = split.lesson.tokens.texts
+    dimensions = [str(number) for number in range(sizes.d_model)]
+    weight = layer.W_O.weight.detach().T  # (n_heads · d_v, d_out)
+    pictures = (
+        (f"Heads side by side, ({length}, {sizes.d_model})", side_by_side, rows, starts),
+        (f"W_O, ({sizes.d_model}, {sizes.d_model})", weight, dimensions, ()),
+        (f"The layer's output, ({length}, {sizes.d_model})", whole, rows, ()),
+    )
+    for column, (name, values, labels, blocks) in zip(
+        st.columns(3, gap="medium"), pictures, strict=True
+    ):
+        numbers = np.ascontiguousarray(values.numpy())
+        with column:
+            st.markdown(f"**{name}**")
+            figure = matrix(
+                numbers,
+                row_labels=labels,
+                row_title="Token" if labels is rows else "From dimension",
+                theme=frame.theme(),
+                blocks=list(blocks),
+                max_px=max(160, width.column() * 2 // 3 - 100),
+                max_height_px=300,
+            )
+            st.plotly_chart(
+                figure,
+                key=f"joined_{name.split(',')[0]}",
+                theme=None,
+                config=QUIET,
+                width="content",
+                alt=matrix_alt(name, labels, numbers),
+            )
+
+
+QUESTIONS = (
+    Question(
+        "A layer with d_model = 48 goes from 4 heads to 8. What becomes of d_k?",
+        (
+            Choice("It falls from 12 to 6", "Right: 48 / 4 = 12 and 48 / 8 = 6.", True),
+            Choice("It stays", "The heads share d_model: twice as many get half as much each."),
+            Choice("It grows", "More heads leave less for each: d_k = d_model / heads."),
+        ),
+    ),
+    Question(
+        "Do 8 heads need more parameters than 4?",
+        (
+            Choice(
+                "Yes, twice as many",
+                "Each head's projections are half as large, so it evens "
+                "out: W_Q, W_K, W_V and W_O keep their sizes.",
+            ),
+            Choice(
+                "No, the same",
+                "Right: 8 projections to 6 numbers have as many parameters as 4 to 12.",
+                True,
+            ),
+            Choice(
+                "Yes, for W_O",
+                "W_O takes the heads side by side, which are d_model numbers "
+                "however they are divided.",
+            ),
+        ),
+    ),
+    Question(
+        "With grouped queries, heads 0 and 1 share a key/value head. Are their weights equal?",
+        (
+            Choice(
+                "Yes: same keys, same weights",
+                "The queries differ: each head asks its own question of the shared keys.",
+            ),
+            Choice(
+                "No: each has its own queries",
+                "Right. Only keys and values are shared, which saves memory when a model writes.",
+                True,
+            ),
+            Choice(
+                "Only for the first token",
+                "Nothing is special about the first token here; "
+                "each head has its own queries everywhere.",
+            ),
+        ),
+    ),
+)
