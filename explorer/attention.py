@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from explorer import inputs, streaming
-from explorer.masks import Mask, Positions, positions
+from explorer.masks import Mask, Positions, one_sequence, positions
 
 OnMaskedRow = Literal["error", "zero"]
 
@@ -35,7 +35,8 @@ class FullyMaskedRowError(ValueError):
             if bool(flat[head].any())
         }
         head, rows = next(iter(self.rows.items()))
-        which = "every head" if len(self.rows) == flat.shape[0] > 1 else f"head {head}"
+        same = len(self.rows) == flat.shape[0] > 1 and all(r == rows for r in self.rows.values())
+        which = "every head" if same else f"head {head}"
         shown = ", ".join(map(str, rows[:8])) + (" …" if len(rows) > 8 else "")
         super().__init__(
             f"mask: it leaves no key for query row {shown} in {which}, and softmax over nothing "
@@ -61,9 +62,9 @@ class AttentionSteps(NamedTuple):
 
 
 def attend(
-    query: Float[Tensor, "*lead n_heads query_length d_k"],
-    key: Float[Tensor, "..."],
-    value: Float[Tensor, "..."],
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
     mask: Mask | Tensor | None = None,
     *,
     scale: float | None = None,
@@ -142,7 +143,7 @@ class Attention:
     value: Float[Tensor, "n_kv_heads key_length d_v"]
     mask: Mask | None = None
     scale: float | None = None
-    bias: Float[Tensor, "..."] | None = None
+    bias: Tensor | None = None
     softcap: float | None = None
     sinks: Float[Tensor, " n_heads"] | None = None
     on_masked_row: OnMaskedRow = "error"
@@ -152,6 +153,18 @@ class Attention:
     """log Σ exp(score) of each row, where a pass has been made: any weight is then O(d)."""
 
     def __post_init__(self) -> None:
+        for name in ("query", "key", "value"):
+            shape = tuple(getattr(self, name).shape)
+            if len(shape) != 3:
+                raise ValueError(
+                    f"{name}: got the shape {shape}, but a record is one sequence: "
+                    "(heads, positions, size)."
+                )
+        if not isinstance(self.mask, Mask | None):
+            raise ValueError(
+                f"mask: got a {type(self.mask).__name__}, but a record keeps a rule: a Mask, "
+                "such as custom(matrix)."
+            )
         inputs.check(
             self.query,
             self.key,
@@ -164,6 +177,9 @@ class Attention:
         )
         if self.scale is None:
             object.__setattr__(self, "scale", 1 / math.sqrt(self.d_k))
+        if self.bias is not None and self.bias.ndim < 3:
+            missing = (1,) * (3 - self.bias.ndim)
+            object.__setattr__(self, "bias", self.bias.reshape(*missing, *self.bias.shape))
 
     @property
     def n_heads(self) -> int:
@@ -203,11 +219,13 @@ class Attention:
 
     def replace(self, **changes: Any) -> Attention:
         """The same attention with another scale, mask, … The row sums are dropped with it."""
-        if set(changes) - {"value", "on_masked_row"}:
+        if set(changes) - {"value"}:
             changes.setdefault("row_lse", None)
         return dataclasses.replace(self, **changes)
 
-    def dots(self, heads: Positions = None, rows: Positions = None, keys: Positions = None) -> Tensor:
+    def dots(
+        self, heads: Positions = None, rows: Positions = None, keys: Positions = None
+    ) -> Tensor:
         """q·k for chosen heads, rows and keys, (heads, rows, keys)."""
         chosen = positions(heads, self.n_heads, "heads", self.query.device)
         query = self.query[chosen]  # (heads, n_q, d_k)
@@ -244,7 +262,7 @@ class Attention:
             n_keys = len(positions(keys, self.key_length, "keys"))
             return torch.ones(1, n_rows, n_keys, dtype=torch.bool, device=device)
         table = self.mask.block(self.query_length, self.key_length, rows, keys, device)
-        table = table.reshape(-1, *table.shape[-2:])
+        table = one_sequence(table, self.n_heads)
         if table.shape[0] == 1 or heads is None:
             return table
         return table[positions(heads, self.n_heads, "heads", device)]
@@ -270,11 +288,19 @@ class Attention:
         masked = self.scores(heads, rows, keys).masked_fill(
             ~self.allowed(heads, rows, keys), -torch.inf
         )
-        lse = self._lse(heads, rows, keys, masked)  # (heads, rows, 1)
-        dead = lse == -torch.inf
+        whole_rows = keys is None and self.sinks is None
+        # Of a row's size: its largest score where the row is whole, else its log-sum-exp.
+        size = masked.amax(-1, True) if whole_rows else self._lse(heads, rows, keys, masked)
+        dead = size == -torch.inf  # (heads, rows, 1)
         if self.on_masked_row == "error" and bool(dead.any()):
-            raise FullyMaskedRowError(self.masked_rows())
-        return torch.exp(masked - lse.masked_fill(dead, 0.0))
+            table = dead.new_zeros(self.n_heads, self.query_length)
+            which = positions(heads, self.n_heads, "heads", dead.device)
+            chosen = positions(rows, self.query_length, "rows", dead.device)
+            table[which[:, None], chosen] = dead.squeeze(-1)
+            raise FullyMaskedRowError(table)
+        if whole_rows:  # softmax subtracts the maximum: huge scores lose nothing to rounding
+            return torch.softmax(masked, -1).masked_fill_(dead, 0.0)
+        return torch.exp(masked - size.masked_fill(dead, 0.0))
 
     def _lse(self, heads: Positions, rows: Positions, keys: Positions, masked: Tensor) -> Tensor:
         """Each chosen row's log-sum-exp over *all* keys, (heads, rows, 1)."""

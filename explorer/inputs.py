@@ -29,6 +29,8 @@ def check(
             raise ValueError(f"{name}: got {tensor.dtype}; attention needs floating point numbers.")
     lead, (n_heads, n_q, d_k) = query.shape[:-3], query.shape[-3:]
     n_kv_heads, n_k, _ = key.shape[-3:]
+    if n_heads == 0:
+        raise ValueError(f"query: got the shape {_shape(query)}; it needs at least one head.")
     if n_q == 0:
         raise ValueError(f"query: got the shape {_shape(query)}; it needs at least one query.")
     if n_k == 0:
@@ -47,8 +49,8 @@ def check(
         )
     if n_kv_heads == 0 or n_heads % n_kv_heads:
         raise ValueError(
-            f"key: got {n_kv_heads} key/value heads in {_shape(key)}, but the {n_heads} query heads "
-            f"in {_shape(query)} must be a multiple of them: "
+            f"key: got {n_kv_heads} key/value heads in {_shape(key)}, but the {n_heads} query "
+            f"heads in {_shape(query)} must be a multiple of them: "
             f"{' or '.join(str(n) for n in range(1, n_heads + 1) if n_heads % n == 0)}."
         )
     if value.shape[:-1] != key.shape[:-1]:
@@ -68,11 +70,6 @@ def check(
         raise ValueError(f"softcap: got {softcap}; it must be a finite number above 0.")
     if bias is not None:
         _fits("bias", bias, (*lead, n_heads, n_q, n_k))
-        if bias.ndim < 3 and not lead:
-            raise ValueError(
-                f"bias: got the shape {_shape(bias)}; it needs three axes, "
-                f"such as (1, {n_q}, {n_k}) or ({n_heads}, {n_q}, {n_k})."
-            )
     if sinks is not None and sinks.shape != (n_heads,):
         raise ValueError(
             f"sinks: got the shape {_shape(sinks)}; one score for each head is ({n_heads},)."
@@ -107,7 +104,7 @@ def fitted_mask(mask: Tensor, scores: Tensor) -> Tensor:
 
 def _fits(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
     try:
-        fits = torch.broadcast_shapes(tensor.shape, shape) == torch.Size(shape)
+        fits = torch.broadcast_shapes(tensor.shape, shape) == shape  # type: ignore[no-untyped-call]
     except RuntimeError:
         fits = False
     if not fits:

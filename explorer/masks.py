@@ -20,7 +20,7 @@ Rule = Callable[[Tensor, Tensor, int, int], Tensor]
 """(queries (rows, 1), keys (1, keys), query_length, key_length) -> bool, fits (..., rows, keys)."""
 
 KeyRange = Callable[[int, int, int, int], tuple[int, int]]
-"""(first query, last query, query_length, key_length) -> [start, stop) outside which all is False."""
+"""(first query, last query, query_length, key_length) -> [start, stop), False outside it."""
 
 
 def _all_keys(first: int, last: int, query_length: int, key_length: int) -> tuple[int, int]:
@@ -92,7 +92,10 @@ def positions(
         return torch.arange(length, device=device)
     if isinstance(chosen, slice):
         return torch.arange(*chosen.indices(length), device=device)
-    numbers = torch.as_tensor(chosen, dtype=torch.int64, device=device).reshape(-1)
+    given = torch.as_tensor(chosen, device=device).reshape(-1)
+    if given.numel() and (given.dtype == torch.bool or given.is_floating_point()):
+        raise ValueError(f"{name}: got {given.dtype}; give the positions as whole numbers.")
+    numbers = given.to(torch.int64)
     if numbers.numel() and (int(numbers.min()) < 0 or int(numbers.max()) >= length):
         raise ValueError(
             f"{name}: got {numbers.tolist()}, but positions run from 0 to {length - 1}."
@@ -100,9 +103,30 @@ def positions(
     return numbers
 
 
+def one_sequence(
+    table: Bool[Tensor, "*lead rows keys"], n_heads: int
+) -> Bool[Tensor, "heads rows keys"]:
+    """A mask's block for one sequence: (n_heads, rows, keys), or (1, rows, keys) for all heads.
+
+    Raises ValueError where its leading axes are those of a batch, or of other heads.
+    """
+    lead = tuple(table.shape[:-2])
+    if any(size != 1 for size in lead[:-1]) or (lead and lead[-1] not in (1, n_heads)):
+        raise ValueError(
+            f"mask: got the leading axes {lead}, but one sequence with {n_heads} heads has none, "
+            f"(1,) or ({n_heads},)."
+        )
+    return table.reshape(lead[-1] if lead else 1, *table.shape[-2:])
+
+
 def everything() -> Mask:
     """Every query may use every key: the same as no mask."""
     return Mask("everything", lambda q, k, n_q, n_k: (q >= 0) & (k >= 0))
+
+
+def up_to_own_position(q: Tensor, k: Tensor, n_q: int, n_k: int) -> Tensor:
+    """The rule of `causal`, by name: fused kernels know it as a flag."""
+    return k <= q + (n_k - n_q)
 
 
 def causal() -> Mask:
@@ -112,7 +136,7 @@ def causal() -> Mask:
     """
     return Mask(
         "causal",
-        lambda q, k, n_q, n_k: k <= q + (n_k - n_q),
+        up_to_own_position,
         lambda first, last, n_q, n_k: (0, min(n_k, max(0, last + n_k - n_q + 1))),
     )
 
@@ -184,7 +208,9 @@ def custom(matrix: Tensor | Sequence[Sequence[bool]]) -> Mask:
     """
     table = torch.as_tensor(matrix)
     if table.dtype != torch.bool:
-        raise ValueError(f"matrix: got {table.dtype}; a mask is bool, True where a key may be used.")
+        raise ValueError(
+            f"matrix: got {table.dtype}; a mask is bool, True where a key may be used."
+        )
     if table.ndim < 2:
         raise ValueError(f"matrix: got the shape {tuple(table.shape)}; it needs (..., n_q, n_k).")
 

@@ -39,8 +39,8 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
         sizes = {"d_model": d_model, "n_heads": n_heads, "n_kv_heads": n_kv_heads}
-        sizes |= {"d_k": d_k, "d_v": d_v, "d_out": d_out}
-        for name, size in sizes.items():
+        optional = {"d_k": d_k, "d_v": d_v, "d_out": d_out}
+        for name, size in (sizes | optional).items():
             if size is not None and size < 1:
                 raise ValueError(f"{name}: got {size}; it must be at least 1.")
         if n_heads % n_kv_heads:
@@ -50,8 +50,8 @@ class MultiHeadAttention(nn.Module):
             )
         if (d_k is None or d_v is None) and d_model % n_heads:
             raise ValueError(
-                f"n_heads: got {n_heads}, which does not divide d_model = {d_model}; choose another "
-                "number, or give d_k and d_v."
+                f"n_heads: got {n_heads}, which does not divide d_model = {d_model}; choose "
+                "another number, or give d_k and d_v."
             )
         self.d_model, self.n_heads, self.n_kv_heads = d_model, n_heads, n_kv_heads
         self.d_k = d_model // n_heads if d_k is None else d_k
@@ -76,16 +76,14 @@ class MultiHeadAttention(nn.Module):
                 drawn = torch.randn(layer.weight.shape, generator=generator)
                 layer.weight.copy_(drawn * layer.in_features**-0.5)
 
-    def project(
-        self, x: Float[Tensor, "*lead query_length d_model"], context: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def project(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries of x, and keys and values of the context (of x itself where there is none).
 
         (..., n_heads, n_q, d_k), (..., n_kv_heads, n_k, d_k) and (..., n_kv_heads, n_k, d_v).
         """
         context = x if context is None else context
         for name, sequence in (("x", x), ("context", context)):
-            if sequence.shape[-1] != self.d_model:
+            if sequence.ndim < 2 or sequence.shape[-1] != self.d_model:
                 raise ValueError(
                     f"{name}: got the shape {tuple(sequence.shape)}, but d_model = {self.d_model} "
                     f"needs (..., positions, {self.d_model})."
@@ -101,7 +99,7 @@ class MultiHeadAttention(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "*lead query_length d_model"],
+        x: Tensor,
         context: Tensor | None = None,
         mask: Mask | Tensor | None = None,
     ) -> Tensor:
@@ -112,10 +110,16 @@ class MultiHeadAttention(nn.Module):
     @torch.no_grad()
     def attention(
         self,
-        x: Float[Tensor, "query_length d_model"],
+        x: Tensor,
         context: Tensor | None = None,
         mask: Mask | None = None,
     ) -> Attention:
         """The record of this layer on one sequence x, (n_q, d_model)."""
+        for name, sequence in (("x", x), ("context", context)):
+            if sequence is not None and sequence.ndim != 2:
+                raise ValueError(
+                    f"{name}: got the shape {tuple(sequence.shape)}, but a record is one sequence: "
+                    f"(positions, {self.d_model})."
+                )
         query, key, value = self.project(x, context)
         return Attention(query, key, value, mask)

@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from explorer.masks import Mask
+from explorer.masks import Mask, one_sequence, up_to_own_position
 
 LOG2E = math.log2(math.e)
 SAFE_EXPONENT = 48.0
@@ -29,7 +29,7 @@ BLOCK_ELEMENTS = 1 << 19
 """Scores in one block: 2 MiB in float32, what a core's caches hold."""
 BATCH_ELEMENTS = 1 << 20
 """Up to here one block over all heads at once is faster than a head for each core."""
-WHOLE_TABLE = 512 * 512
+WHOLE_TABLE = 256 * 512
 """Up to here the whole masked table in three calls is faster than skipping what a mask forbids."""
 
 
@@ -46,7 +46,10 @@ class Streamed(NamedTuple):
 
     output: Float[Tensor, "n_heads query_length d_v"]
     lse: Float[Tensor, "n_heads query_length"]
-    """log of each row's sum of exp(score), in nats, the sink's share included; −inf: no key."""
+    """log of each row's sum of exp(score), in nats, the sink's share included.
+
+    A row with no key has −inf, or its sink's score alone.
+    """
 
 
 @torch.no_grad()
@@ -74,6 +77,11 @@ def weights_and_output(
     weights = weights_out
     if weights is None:
         weights = query.new_empty(n_heads, n_q, n_k, dtype=compute)
+    elif weights.shape != (n_heads, n_q, n_k) or weights.dtype != compute:
+        raise ValueError(
+            f"weights_out: got the shape {tuple(weights.shape)} and {weights.dtype}, "
+            f"but the weights are {(n_heads, n_q, n_k)} and {compute}."
+        )
     plain = bias is None and softcap is None and sinks is None
     if not plain or (mask is not None and n_q * n_k > WHOLE_TABLE):
         streamed = stream(
@@ -94,7 +102,7 @@ def weights_and_output(
     if mask is None:
         penalty = weights[:1, :1, :1]  # with beta=0 nothing of it is read
     else:
-        allowed = mask.block(n_q, n_k, device=query.device)
+        allowed = one_sequence(mask.block(n_q, n_k, device=query.device), n_heads)
         masked_rows = ~allowed.any(-1, keepdim=True)
         penalty = torch.zeros(allowed.shape, dtype=compute, device=query.device)
         penalty.masked_fill_(~(allowed | masked_rows), -torch.inf)
@@ -127,7 +135,7 @@ def stream(
 ) -> Streamed:
     """Output and log-sum-exp of every row; no n × n table exists unless `weights_out` is one.
 
-    A row with no allowed key gives zeros and an lse of −inf.
+    A row with no allowed key gives zeros.
     """
     n_heads, n_q, _ = query.shape
     n_k, d_v = key.shape[1], value.shape[2]
@@ -146,9 +154,9 @@ def stream(
             _heads_of(value, heads, n_heads).to(compute),
             blocks,
             scale,
-            _chosen(bias, heads),
+            None if bias is None else _chosen(bias, heads),
             softcap,
-            _chosen(sinks, heads),
+            None if sinks is None else _chosen(sinks, heads),
             heads,
             None if weights_out is None else weights_out[heads],
             output[heads],
@@ -179,9 +187,11 @@ def output_and_lse(
     hands out the row sums as well. It is torch's own but not public, so its absence is no error.
     """
     n_heads, n_q, d_k = query.shape
-    is_causal = mask is not None and mask.name == "causal" and n_q == key.shape[1]
+    is_causal = mask is not None and mask.rule is up_to_own_position and n_q == key.shape[1]
     fused = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
     fits = query.device.type == "cpu" and d_k == value.shape[2] and (mask is None or is_causal)
+    # The kernel reads each vector as adjacent numbers, whatever the strides say.
+    fits = fits and all(tensor.stride(-1) == 1 for tensor in (query, key, value))
     if fused is None or not fits or any(term is not None for term in (bias, softcap, sinks)):
         return stream(
             query,
@@ -216,7 +226,12 @@ def plan(mask: Mask | None, n_q: int, n_k: int, height: int, like: Tensor) -> li
             continue
         first, last = mask.key_range(start, stop - 1, n_q, n_k)
         allowed = mask.block(n_q, n_k, rows, slice(first, last), like.device)
-        allowed = allowed.reshape(-1, *allowed.shape[-2:])  # (n_heads or 1, rows, keys)
+        allowed = one_sequence(allowed, like.shape[0])  # (n_heads or 1, rows, keys)
+        if first < last and not bool(allowed[..., [0, -1]].any(0).any(0).all()):
+            # The rule did not say how far it reaches (padding): keep only what a row may use.
+            used = allowed.any(0).any(0).nonzero().flatten().tolist() or [0, -1]
+            allowed = allowed[..., used[0] : used[-1] + 1]
+            first, last = first + used[0], first + used[-1] + 1
         # The leading columns that every row may use need no penalty: for a causal mask
         # only the triangle at the block's end is left.
         open_columns = allowed.all(0).all(0)
@@ -254,7 +269,7 @@ def _stream_heads(
         if softcap is not None:
             s = s.tanh_().mul_(softcap * LOG2E)
         if bias is not None:
-            s += _part(bias, rows, keys) * LOG2E
+            s += _part(bias, rows, keys).to(s.dtype) * LOG2E
         if penalty is not None:
             s[..., s.shape[-1] - penalty.shape[-1] :] += _chosen(penalty, heads)
         top = None
@@ -294,9 +309,9 @@ def _part(table: Tensor, rows: slice, keys: slice) -> Tensor:
     return table if table.shape[-1] == 1 else table[..., keys]
 
 
-def _chosen(per_head: Tensor | None, heads: slice) -> Tensor | None:
+def _chosen(per_head: Tensor, heads: slice) -> Tensor:
     """The part of some heads, of a tensor with one entry for each head or one for all."""
-    return per_head if per_head is None or per_head.shape[0] == 1 else per_head[heads]
+    return per_head if per_head.shape[0] == 1 else per_head[heads]
 
 
 def _heads_of(shared: Tensor, heads: slice, n_heads: int) -> Tensor:
@@ -333,5 +348,11 @@ def _workers() -> ThreadPoolExecutor:
 
 def _over_cores(work: Callable[[slice], None], n_heads: int) -> None:
     """Runs the work for every head, as many at once as there are cores."""
-    for _ in _workers().map(lambda head: work(slice(head, head + 1)), range(n_heads)):
+    inference = torch.is_inference_mode_enabled()  # a setting of this thread only
+
+    def one(head: int) -> None:
+        with torch.inference_mode(inference):
+            work(slice(head, head + 1))
+
+    for _ in _workers().map(one, range(n_heads)):
         pass
