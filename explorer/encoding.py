@@ -187,7 +187,8 @@ def _target(loaded: LoadedModel, target: str | None, notes: list[str]) -> Tokens
     """What the decoder has before it: its start token, then the target without its end."""
     tokenizer, reader = loaded.tokenizer, _reader(loaded)
     assert tokenizer is not None  # a reader comes from one
-    config, generation = loaded.model.config, loaded.model.generation_config
+    config = loaded.model.config
+    generation = getattr(loaded.model, "generation_config", None)  # a model without a head has none
     candidates = (
         getattr(config, "decoder_start_token_id", None),
         getattr(generation, "decoder_start_token_id", None),

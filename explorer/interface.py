@@ -8,27 +8,26 @@ what, is a context variable: many threads can share one model and never mix.
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache
+from types import ModuleType
 from typing import Any
+from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
-from transformers.masking_utils import (
-    bidirectional_mask_function,
-    causal_mask_function,
-    eager_mask,
-    sdpa_mask,
-)
+from transformers.masking_utils import eager_mask
 
 from explorer.attention import Attention
-from explorer.masks import Mask, causal, custom, sliding_window
+from explorer.masks import Mask, causal, custom
+from explorer.model_masks import CannotStandIn, ModelMask
 
 NAME = "explorer"
 
@@ -53,12 +52,15 @@ class Comparison:
     """The model's own eager attention, compared call by call with what ours recorded."""
 
     calls: list[Call]
+    padded_queries: Mapping[Attention, Tensor]
     seen: int = 0
     weights_difference: float = 0.0
+    """The largest of any weight; infinite where one of the two is not a number."""
 
 
 _active: ContextVar[Recording | Comparison | None] = ContextVar("explorer_active", default=None)
 _switching = threading.Lock()
+_with_own_code: WeakSet[PreTrainedModel] = WeakSet()
 
 
 @contextmanager
@@ -73,9 +75,14 @@ def recording() -> Iterator[Recording]:
 
 
 @contextmanager
-def comparing(calls: list[Call]) -> Iterator[Comparison]:
-    """Runs the model's own eager attention inside the block, and measures ours against it."""
-    comparison = Comparison(calls)
+def comparing(
+    calls: list[Call], padded_queries: Mapping[Attention, Tensor]
+) -> Iterator[Comparison]:
+    """Runs the model's own eager attention inside the block, and measures ours against it.
+
+    padded_queries are True for the rows of a record that mean nothing and are left out.
+    """
+    comparison = Comparison(calls, padded_queries)
     token = _active.set(comparison)
     try:
         yield comparison
@@ -90,75 +97,24 @@ def use_own_attention(model: PreTrainedModel) -> bool:
     """
     with _switching:
         config = model.config
-        if getattr(config, "_attn_implementation", None) != NAME:
-            if not _is_functional(model):
-                return False
-            model.set_attn_implementation(NAME)
+        if config._attn_implementation == NAME:
+            return True
+        # The parts count too: a model of two towers has no attention in its own file.
+        files = {sys.modules[type(part).__module__] for part in model.modules()}
+        uses_interface = any(hasattr(file, "ALL_ATTENTION_FUNCTIONS") for file in files)
+        if model in _with_own_code or not uses_interface:
+            return False
+        model.set_attn_implementation(NAME)
         return bool(config._attn_implementation == NAME)
 
 
-def _is_functional(model: PreTrainedModel) -> bool:
-    """Whether the model's code calls attention through the interface that we register with."""
-    source = inspect.getsource(sys.modules[type(model).__module__])
-    return "ALL_ATTENTION_FUNCTIONS" in source
-
-
-@dataclass(frozen=True, eq=False)
-class ModelMask:
-    """transformers' own mask rule with the padding, for a whole batch, as a rule still."""
-
-    mask_function: Callable[..., Tensor]
-    padding: Tensor | None  # (batch, n_k), True for a real key
-    query_offset: int
-    key_offset: int
-    by_index: bool
-    everything: dict[str, Any]
-
-    def sequence(self, number: int, query_length: int, key_length: int) -> Mask | None:
-        """The mask of one sequence of the batch; None where every query may use every key."""
-        shift = int(self.query_offset) - int(self.key_offset)
-        base = self._base(number, shift if shift == key_length - query_length else None)
-        if self.padding is None:
-            return base
-        real = self.padding[number].bool()
-        keys = real[self.key_offset : self.key_offset + key_length]
-        if len(keys) == key_length and bool(keys.all()):
-            return base
-        padded = Mask("padding", lambda q, k, n_q, n_k: (q >= 0) & keys.to(k.device)[k])
-        return padded if base is None else base & padded
-
-    def _base(self, number: int, aligned: int | None) -> Mask | None:
-        """The rule without the padding: one of our own where it is the same, else theirs."""
-        if self.mask_function is bidirectional_mask_function:
-            return None
-        if aligned is not None:
-            if self.mask_function is causal_mask_function:
-                return causal()
-            width = _window_of(self.mask_function)
-            if width is not None:
-                return sliding_window(width)
-        return Mask("the model's own mask", partial(self._rule, number))
-
-    def _rule(self, number: int, q: Tensor, k: Tensor, n_q: int, n_k: int) -> Tensor:
-        queries, keys = q + self.query_offset, k + self.key_offset
-        if self.by_index:
-            batch = torch.full((1, 1), number, device=q.device)
-            return self.mask_function(batch, torch.zeros_like(batch), queries, keys)
-        # Rules given by the model's own code may branch, so each cell is asked for by itself;
-        # only transformers' builder knows how, and it makes the whole table.
-        table = sdpa_mask(**self.everything | {"allow_is_causal_skip": False})
-        assert table is not None
-        return table[number, 0].to(q.device)[q, k]
-
-
-def _window_of(mask_function: Callable[..., Tensor]) -> int | None:
-    """The width of transformers' plain causal sliding window; None for any other rule."""
-    parts = inspect.getclosurevars(mask_function).nonlocals.get("mask_functions", ())
-    if len(parts) != 2 or parts[1] is not causal_mask_function:
-        return None
-    inside = inspect.getclosurevars(parts[0]).nonlocals
-    is_window = parts[0].__qualname__.startswith("sliding_window_overlay.")
-    return int(inside["sliding_window"]) if is_window else None
+def use_eager_attention(model: PreTrainedModel) -> None:
+    """Switches the model to its own eager attention for good: that alone can tell its weights."""
+    with _switching:
+        _with_own_code.add(model)
+        for part in model.modules():
+            if isinstance(part, PreTrainedModel):
+                part.config._attn_implementation = "eager"
 
 
 def _mask(**arguments: Any) -> ModelMask | Tensor | None:
@@ -171,7 +127,6 @@ def _mask(**arguments: Any) -> ModelMask | Tensor | None:
         int(arguments.get("q_offset", 0)),
         int(arguments.get("kv_offset", 0)),
         not arguments.get("use_vmap", False),
-        arguments,
     )
 
 
@@ -195,6 +150,9 @@ def _attention(
         others |= {name: term for name, term in terms.items() if term is not None}
         arguments = (query, key, value, attention_mask)
         return _compared(active, module, *arguments, scaling=scaling, **others)
+    for name in _further_terms(sys.modules[type(module).__module__]):
+        if others.get(name) is not None:
+            raise CannotStandIn(f"its attention has a term {name!r}")
     n_q, n_k = query.shape[2], key.shape[2]
     causal_by_flag = attention_mask is None and n_q > 1 and _flag(module, is_causal)
     outputs, records = [], []
@@ -202,7 +160,8 @@ def _attention(
         bias = None if position_bias is None else _sequence(position_bias, number)
         mask: Mask | None
         if isinstance(attention_mask, Tensor):
-            mask, bias = _from_tensor(_sequence(attention_mask, number), bias)
+            written = _sequence(attention_mask, number)
+            mask, bias = _from_tensor(written.expand(-1, n_q, n_k), bias)
         elif attention_mask is None:
             mask = causal() if causal_by_flag else None
         else:
@@ -236,10 +195,23 @@ def _compared(
     call = comparison.calls[comparison.seen]
     comparison.seen += 1
     for number, ours in enumerate(call.attentions):
-        live = ~ours.masked_rows()  # (n_heads or 1, n_q)
-        gap = (ours.weights() - weights[number].float()).abs().amax(-1) * live
+        left_out = ours.masked_rows() | comparison.padded_queries[ours].to(weights.device)
+        gap = (ours.weights() - weights[number].float()).abs().amax(-1)  # (n_heads, n_q)
+        gap = gap.masked_fill(left_out, 0.0).nan_to_num(math.inf)
         comparison.weights_difference = max(comparison.weights_difference, float(gap.max()))
     return output, weights
+
+
+@cache
+def _further_terms(file: ModuleType) -> frozenset[str]:
+    """What a family's own eager attention takes beyond the terms that ours knows.
+
+    A window is known too: the mask has it.
+    """
+    eager = getattr(file, "eager_attention_forward", None)
+    names = () if eager is None else inspect.signature(eager).parameters
+    known = inspect.signature(_attention).parameters
+    return frozenset(names) - {*known, "dropout", "sliding_window", "kwargs"}
 
 
 def _flag(module: nn.Module, is_causal: bool | None) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from explorer.masks import Positions
@@ -32,29 +33,52 @@ def pooled(
     if reduce not in ("mean", "max"):
         raise ValueError(f'reduce: got "{reduce}"; it is "mean" or "max".')
     row_bins, key_bins = (_bins(n, size) for n in (attention.query_length, attention.key_length))
-    n_rows = int(row_bins[-1]) + 1
-    n_keys = int(key_bins[-1]) + 1
+    n_rows, n_keys = int(row_bins[-1]) + 1, int(key_bins[-1]) + 1
     if n_rows == len(row_bins) and n_keys == len(key_bins):
         return attention.weights(heads)
-    n_heads = attention.n_heads
-    step = max(1, BLOCK_WEIGHTS // (n_heads * attention.key_length))
     kept: Tensor | None = None
-    for start in range(0, attention.query_length, step):
-        rows = slice(start, min(start + step, attention.query_length))
+    for rows in _blocks(attention):
         weights = attention.weights(heads, rows)  # (h, rows, n_k)
         if kept is None:
             kept = weights.new_zeros(weights.shape[0], n_rows, n_keys)
-        across = weights.new_zeros(*weights.shape[:2], n_keys)
-        keys = key_bins.to(weights.device)
-        into = row_bins[rows].to(weights.device)
-        if reduce == "mean":
-            kept.index_add_(1, into, across.index_add_(2, keys, weights))
-        else:
-            kept.index_reduce_(1, into, across.index_reduce_(2, keys, weights, "amax"), "amax")
+        _put(weights, row_bins[rows], key_bins, kept, reduce)
     assert kept is not None  # a layer has at least one query
     if reduce == "mean":
         kept /= torch.bincount(row_bins, minlength=n_rows).to(kept)[:, None]
     return kept
+
+
+def pooled_forbidden(
+    attention: WeightedLayer, size: int = 256
+) -> Bool[Tensor, "n_heads_or_1 rows keys"]:
+    """True for the bins of `pooled` in which the mask forbids every key to every query."""
+    row_bins, key_bins = (_bins(n, size) for n in (attention.query_length, attention.key_length))
+    kept: Tensor | None = None
+    for rows in _blocks(attention):
+        allowed = attention.allowed(rows=rows).float()  # (h or 1, rows, n_k)
+        if kept is None:
+            bins = int(row_bins[-1]) + 1, int(key_bins[-1]) + 1
+            kept = allowed.new_zeros(allowed.shape[0], *bins)
+        _put(allowed, row_bins[rows], key_bins, kept, "max")
+    assert kept is not None  # a layer has at least one query
+    return kept == 0
+
+
+def _blocks(attention: WeightedLayer) -> Iterator[slice]:
+    """Runs of rows, each with about as many weights as are looked at at once."""
+    step = max(1, BLOCK_WEIGHTS // (attention.n_heads * attention.key_length))
+    for start in range(0, attention.query_length, step):
+        yield slice(start, min(start + step, attention.query_length))
+
+
+def _put(values: Tensor, row_bins: Tensor, key_bins: Tensor, kept: Tensor, reduce: Reduce) -> None:
+    """Adds some rows' values to their bins, or keeps each bin's largest."""
+    how: Literal["sum", "amax"] = "sum" if reduce == "mean" else "amax"
+    across = values.new_zeros(*values.shape[:2], kept.shape[-1])
+    keys = key_bins.to(values.device).expand_as(values)
+    across.scatter_reduce_(2, keys, values, how)
+    rows = row_bins.to(values.device)[:, None].expand_as(across)
+    kept.scatter_reduce_(1, rows, across, how)
 
 
 def _bins(length: int, size: int) -> Tensor:

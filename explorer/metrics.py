@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import pandas as pd
 import torch
@@ -23,6 +23,7 @@ BLOCK_WEIGHTS = 1 << 22
 """Weights looked at at once: 16 MiB in float32."""
 
 
+@runtime_checkable
 class WeightedLayer(Protocol):
     """What a metric reads of a layer: an `Attention` record, or a model's own weights."""
 
@@ -38,6 +39,7 @@ class WeightedLayer(Protocol):
     def allowed(self, heads: Positions = ..., rows: Positions = ...) -> Tensor: ...
 
 
+@runtime_checkable
 class MeasuredStack(Protocol):
     """What the table reads of a stack."""
 
@@ -76,7 +78,8 @@ class Metric:
 
 def entropy(rows: Rows) -> Float[Tensor, "n_heads rows"]:
     """How widely a query spreads its weights, in nats: 0 for one key, log n for n equal ones."""
-    return -torch.special.xlogy(rows.weights, rows.weights).sum(-1)
+    spread: Tensor = -torch.special.xlogy(rows.weights, rows.weights).sum(-1)
+    return spread
 
 
 def entropy_share(rows: Rows) -> Float[Tensor, "n_heads rows"]:

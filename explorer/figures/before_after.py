@@ -50,7 +50,7 @@ def before_after(
     height = max(thickness * n_k, 48)
     places, texts = ticks(key_labels, height, vertical=True)
     low, high = value_domain(scores, "scores")
-    room = 0.28 * (high - low) if thickness >= 14 else 0.0  # for the numbers at the bars' ends
+    room = 0.4 * (high - low) if thickness >= 14 else 0.0  # for the numbers at the bars' ends
     left = low - room if low < 0 else low, high + room if high > 0 else high
     grounds = [
         {"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": start - 0.5, "y1": stop - 0.5}
@@ -67,6 +67,7 @@ def before_after(
         "marker": {"color": fills, "line": {"width": 0}},
         "textposition": "outside",
         "textfont": frame.font(colors),
+        "constraintext": "none",
         "cliponaxis": False,
         "showlegend": False,
     }

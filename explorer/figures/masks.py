@@ -58,10 +58,12 @@ def mask_maps(
         "value_range": value_domain(scores[live], "scores"),
     }
     before = head_map(scores, **common, **span, title="2 · Scores")
-    # Margins follow the labels: what the first try takes too much, the cells give up.
-    for _ in range(2):
-        over = before.layout.width - width_px
-        common["max_px"] = max(common["max_px"] - max(over, 0), SMALLEST_PLOT)
+    margin = before.layout.margin
+    plot = before.layout.width - margin.l - margin.r
+    # Margins follow the labels: what is too much is taken from the cells, and a little more, as
+    # smaller cells let slanted labels reach further.
+    if before.layout.width > width_px and plot > SMALLEST_PLOT:
+        common["max_px"] = max(width_px - margin.l - margin.r - 4, SMALLEST_PLOT)
         before = head_map(scores, **common, **span, title="2 · Scores")
     upright = before.layout.width > width_px
     maps = MaskMaps(

@@ -54,8 +54,8 @@ def matrix(
     shown = values.astype(np.float32)
     low, high = value_range if value_range is not None else value_domain(shown, "difference")
 
-    width = max(min(max_px, n_columns * WIDEST_CELL), SMALLEST_WIDTH)
-    height = max(min(max_height_px, n_rows * TALLEST_CELL), SMALLEST_HEIGHT)
+    width = float(max(min(max_px, n_columns * WIDEST_CELL), SMALLEST_WIDTH))
+    height = float(max(min(max_height_px, n_rows * TALLEST_CELL), SMALLEST_HEIGHT))
     fits = width / n_columns >= NUMBER_WIDTH and height / n_rows >= NUMBER_HEIGHT
     texts = cell_numbers(shown, "difference", theme, low, high) if fits else []
 

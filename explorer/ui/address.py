@@ -1,0 +1,139 @@
+"""The page's address as its memory: what is chosen stands in it, so a link shows the same view.
+
+A control named `layer` has its value in session_state["layer"] and in "?layer=…". `start` goes
+before the control and `finish` after it. A choice also survives a walk to another page.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import streamlit as st
+
+from explorer.ui.words import plain
+
+Value = TypeVar("Value")
+
+LONGEST = 1500
+"""Characters of one value in a link; browsers and mail cut addresses that are much longer."""
+
+ON_ITS_WAY = 2.0
+"""Seconds that the browser may still report the address from before our last change."""
+
+
+SEND_AGAIN = "send again"
+"""True in a run that may overtake the first one on its way to the browser: a control that had its
+value from that run alone would stand there empty."""
+
+
+class Written(NamedTuple):
+    """What was last put into the address, what stood there before, and when."""
+
+    value: str | None
+    before: str | None
+    at: float
+
+
+def arrive(page: str) -> None:
+    """Called first on each page: what another page left is taken from what was kept alone.
+
+    The address was another page's, and a control of the same name may be of another kind.
+    """
+    state = st.session_state
+    if state.get("page") == page:
+        return
+    state["page"] = page
+    for name in map(str, list(state)):
+        if name.endswith(" written") or f"{name} kept" in state:
+            del state[name]
+
+
+def start(name: str, default: Value, parse: Callable[[str], Value]) -> None:
+    """Gives the control its value where the address has changed: by a link, or by going back.
+
+    parse raises ValueError with a sentence where the link's value is no good; the default then
+    stands in, and the reader is told. Without a link it is the last page's value, or the default.
+    """
+    state = st.session_state
+    given = st.query_params.get(name)
+    written: Written = state.get(f"{name} written", Written(None, None, 0.0))
+    late = given == written.before and time.monotonic() - written.at < ON_ITS_WAY
+    if given != written.value and not late:
+        state.pop(f"{name} refused", None)
+        try:
+            state[name] = default if given is None else parse(given)
+        except ValueError as error:
+            state[name] = default
+            state[f"{name} refused"] = (str(error), default)
+        state[f"{name} written"] = Written(given, given, 0.0)
+    elif name not in state:
+        state[name] = state.get(f"{name} kept", default)
+    elif state.get(SEND_AGAIN):
+        state[name] = state[name]
+
+
+def finish(name: str, default: Any) -> None:
+    """Puts the control's value into the address, and keeps it for other pages.
+
+    The default is left out of the address: going back to it must not write it anew.
+    """
+    state = st.session_state
+    value = state[name]
+    state[f"{name} kept"] = value
+    refused = state.get(f"{name} refused")
+    if refused is not None:
+        if refused[1] == value:
+            st.warning(plain(refused[0]), icon=":material/link_off:")
+        else:
+            del state[f"{name} refused"]
+    wanted: str | None = "yes" if value is True else str(value)
+    if value == default or len(str(value)) > LONGEST:
+        wanted = None
+    there = st.query_params.get(name)
+    if there == wanted:
+        return
+    if wanted is None:
+        del st.query_params[name]
+    else:
+        st.query_params[name] = wanted
+    state[f"{name} written"] = Written(wanted, there, time.monotonic())
+
+
+def one_of(name: str, allowed: Callable[[str], bool], what: str) -> Callable[[str], str]:
+    """A parser that takes the values for which `allowed` is true; `what` says which those are."""
+
+    def parse(given: str) -> str:
+        if not allowed(given):
+            raise ValueError(f"The link asks for {name} “{given[:60]}”. {what}")
+        return given
+
+    return parse
+
+
+def yes(name: str) -> Callable[[str], bool]:
+    """A parser for a switch, which stands in the address only where it is on."""
+
+    def parse(given: str) -> bool:
+        if given != "yes":
+            raise ValueError(f"The link asks for {name} “{given[:60]}”. It can be “yes” only.")
+        return True
+
+    return parse
+
+
+def number_of(name: str, options: list[int], default: int | None = None) -> Callable[[str], int]:
+    """A parser for a number among some options; the first is the default."""
+    instead = options[0] if default is None else default
+    few = len(options) == 1
+    there = f"There is only {options[0]}." if few else f"There are {options[0]} to {options[-1]}."
+
+    def parse(given: str) -> int:
+        if not given.isascii() or not given.isdigit() or int(given[:9]) not in options:
+            raise ValueError(
+                f"The link asks for {name} “{given[:60]}”. {there} Showing {name} {instead}."
+            )
+        return int(given[:9])
+
+    return parse

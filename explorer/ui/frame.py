@@ -1,0 +1,110 @@
+"""What every page shares: its set-up, the same menu on the left, and the reader's theme.
+
+Pages stand in `pages/` without st.navigation, so that each opens alone, cold, from a link.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import streamlit as st
+from streamlit.errors import StreamlitAPIException
+
+from explorer.figures.colors import Theme
+from explorer.ui import address, width
+
+
+class Entry(NamedTuple):
+    """A page as the menu and the home page show it."""
+
+    file: str
+    name: str
+    icon: str
+    about: str
+
+
+HOME = Entry("app.py", "Home", ":material/home:", "What this is.")
+MENU: dict[str, tuple[Entry, ...]] = {
+    "Learn": (
+        Entry(
+            "pages/step_by_step.py",
+            "Step by step",
+            ":material/stairs:",
+            "Attention on your own text in seven stations, every number open to the last product.",
+        ),
+        Entry(
+            "pages/masks.py",
+            "Masks",
+            ":material/grid_on:",
+            "Build a mask, paint one cell by cell, and see what each wrong place for it costs.",
+        ),
+        Entry(
+            "pages/many_heads.py",
+            "Many heads",
+            ":material/view_column:",
+            "One layer divided into 1 to 16 heads: what each one sees, and how W_O joins them.",
+        ),
+        Entry(
+            "pages/two_sequences.py",
+            "Two sequences",
+            ":material/compare_arrows:",
+            "Queries from one text, keys and values from another: cross-attention, with shapes.",
+        ),
+        Entry(
+            "pages/what_it_costs.py",
+            "What it costs",
+            ":material/speed:",
+            "Time and memory over the length of the text, measured on this machine.",
+        ),
+    ),
+    "Look": (
+        Entry(
+            "pages/heads.py",
+            "Heads",
+            ":material/grid_view:",
+            "Every head of a model on your text. Click one and read its weights token by token.",
+        ),
+    ),
+}
+"""The pages in groups."""
+
+
+ICON = (
+    '<svg viewBox="0 0 16 16"><rect width="16" height="16" rx="3" fill="#0b6684"/>'
+    '<path d="M3 3h3v3H3zM6.5 6.5h3v3h-3zM10 10h3v3h-3z" fill="#fff"/></svg>'
+)
+"""The icon in the browser's tab, our own: Streamlit fetches its named ones from the internet."""
+
+
+def page(title: str, lead: str) -> None:
+    """Sets a page up and draws what all pages share; the first call of each page."""
+    address.arrive(title)
+    st.set_page_config(
+        page_title=title if title == "Attention Explorer" else f"{title} · Attention Explorer",
+        page_icon=ICON,
+        layout="wide",
+        initial_sidebar_state=220,
+    )
+    width.measure()
+    with st.sidebar:
+        st.markdown("**Attention Explorer**")
+        link(HOME)
+        for group, entries in MENU.items():
+            st.caption(group)
+            for entry in entries:
+                link(entry)
+    st.title(title, anchor=False)
+    st.markdown(lead)
+
+
+def link(entry: Entry) -> None:
+    """A link to another page of the app."""
+    try:
+        st.page_link(entry.file, label=entry.name, icon=entry.icon)
+    except StreamlitAPIException:
+        st.markdown(entry.name)  # the page runs by itself, as in a test: no other page is known
+
+
+def theme() -> Theme:
+    """The theme that the reader sees now."""
+    return "dark" if st.context.theme.type == "dark" else "light"

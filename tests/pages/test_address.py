@@ -1,0 +1,140 @@
+"""The address of the Heads page: what a link shows, and what it says of wrong values."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from scripts.browser import ROOT
+
+DEFAULTS = {"model": "minilm", "layer": 0, "head": 0, "query": 1, "show": "weights"}
+
+
+def opened(**link: str) -> AppTest:
+    app = AppTest.from_file(ROOT / "pages" / "heads.py", default_timeout=60)
+    app.query_params.update(link)
+    return run(app)
+
+
+def run(app: AppTest) -> AppTest:
+    app.run()
+    assert not app.exception, app.exception
+    return app
+
+
+def address(app: AppTest) -> dict[str, str]:
+    """The address as it stands, each name with its last value."""
+    values = app.query_params.items()
+    return {name: value[-1] if isinstance(value, list) else value for name, value in values}
+
+
+def test_a_link_shows_what_it_says_and_stays_as_it_is() -> None:
+    link = {
+        "text": "A cat\nsat – 日本 & more",
+        "pair": "a dog",
+        "layer": "3",
+        "head": "4",
+        "query": "5",
+        "show": "dots",
+        "hide_special": "yes",
+        "specials": "yes",
+        "dtype": "float32",
+    }
+    app = opened(**link)
+    assert not app.warning
+    state = {name: app.session_state[name] for name in link}
+    expected = {**link, "layer": 3, "head": 4, "query": 5, "hide_special": True, "specials": True}
+    assert state == expected
+    assert address(app) == link
+
+
+def test_what_is_as_usual_is_not_in_the_address() -> None:
+    assert address(opened()) == {}
+    assert address(opened(layer="0", head="0", text="other")) == {"text": "other"}
+
+
+def test_a_choice_goes_into_the_address() -> None:
+    app = opened()
+    app.selectbox(key="layer").set_value(2)
+    app.selectbox(key="head").set_value(9)
+    app.text_area(key="text").set_value("Something else")
+    run(app)
+    assert address(app) == {"layer": "2", "head": "9", "text": "Something else"}
+    app.selectbox(key="layer").set_value(0)
+    assert "layer" not in address(run(app))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("model", "../../etc"),
+        ("model", "/etc/passwd"),
+        ("model", "local:nope"),
+        ("model", "<b>x</b>"),
+        ("model", ""),
+        ("layer", "abc"),
+        ("layer", "-1"),
+        ("layer", "٣"),
+        ("layer", "9" * 30),
+        ("layer", "6"),
+        ("layer", ""),
+        ("head", "99"),
+        ("query", "77"),
+        ("show", "zzz"),
+        ("stack", "zzz"),
+        ("device", "tpu"),
+        ("dtype", "int8"),
+        ("hide_special", "1"),
+        ("specials", "no"),
+    ],
+)
+def test_a_wrong_value_falls_back_with_a_word(name: str, value: str) -> None:
+    app = opened(**{name: value})
+    told = [re.sub(r"\\", "", warning.value) for warning in app.warning]
+    assert len(told) == 1 and told[0].startswith(f"The link asks for {name} “{value}”."), told
+    assert {key: app.session_state[key] for key in DEFAULTS} == DEFAULTS
+    assert name not in address(app)
+
+
+def test_several_wrong_values_are_each_told() -> None:
+    app = opened(layer="abc", head="99", query="77", stack="zzz", model="../../etc")
+    assert len(app.warning) == 5
+    assert len(app.get("plotly_chart")) == 3
+
+
+def test_the_word_goes_away_with_the_next_choice() -> None:
+    app = opened(layer="abc")
+    app.selectbox(key="layer").set_value(3)
+    assert not run(app).warning
+
+
+def test_going_back_to_an_older_address_shows_its_view() -> None:
+    app = opened(layer="2")
+    app.selectbox(key="layer").set_value(4)
+    assert address(run(app)) == {"layer": "4"}
+    app.session_state["layer written"] = app.session_state["layer written"]._replace(at=0.0)
+    app.query_params["layer"] = "2"
+    assert run(app).session_state["layer"] == 2
+
+
+def test_an_address_that_comes_late_does_not_undo_a_choice() -> None:
+    app = opened(layer="2")
+    app.selectbox(key="layer").set_value(4)
+    run(app)
+    written = app.session_state["layer written"]
+    app.session_state["layer written"] = written._replace(at=time.monotonic())
+    app.query_params["layer"] = "2"  # the browser has not heard of 4 yet
+    app.selectbox(key="head").set_value(1)
+    assert run(app).session_state["layer"] == 4
+    assert address(app) == {"layer": "4", "head": "1"}
+
+
+def test_a_text_too_long_for_a_link_is_left_out_and_told() -> None:
+    app = opened()
+    app.text_area(key="text").set_value("word " * 400)
+    run(app)
+    assert "text" not in address(app)
+    assert any("too long to stand in the page" in caption.value for caption in app.caption)

@@ -1,0 +1,266 @@
+"""The Masks page: builds rules, paints by keyboard, and says the numbers it computes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from explorer.mask_lessons import last_token_changed, zero_instead_of_minus_inf
+from explorer.masks import causal
+from explorer.multihead import MultiHeadAttention
+from explorer.painting import decode_painted, encode_painted
+from explorer.ui.mask_questions import QUESTIONS
+from explorer.vectors import random_embeddings, words
+from scripts.browser import ROOT
+
+TEXT = "the cat sat on the mat"
+
+
+def page(**link: str) -> AppTest:
+    app = AppTest.from_file(ROOT / "app.py", default_timeout=60)
+    app.switch_page("pages/masks.py")
+    for name, value in link.items():
+        app.query_params[name] = value
+    return run(app)
+
+
+def run(app: AppTest) -> AppTest:
+    app.run()
+    assert not app.exception, app.exception
+    return app
+
+
+def said(app: AppTest) -> str:
+    """Everything in words on the page, as plain text."""
+    parts = [*app.markdown, *app.caption, *app.info, *app.warning, *app.error]
+    text = "\n".join(part.value for part in parts)
+    return text.replace("\\", "").replace("**", "").replace("\N{NO-BREAK SPACE}", " ")
+
+
+def in_address(app: AppTest, name: str) -> str:
+    """The value of a choice in the page's address."""
+    value = app.query_params[name]
+    return value if isinstance(value, str) else value[0]
+
+
+def press(app: AppTest, label: str) -> AppTest:
+    (button,) = [button for button in app.button if button.label == label]
+    button.click()
+    return run(app)
+
+
+def test_it_opens_with_a_causal_mask_and_its_numbers() -> None:
+    app = page()
+    words_ = said(app)
+    assert "Rule: causal" in words_ and "21 of 36 cells may be used" in words_
+    x = random_embeddings(words(TEXT), 8, 0)
+    record = MultiHeadAttention(8, 2, d_k=4, d_v=4, seed=0).attention(x).replace(mask=causal())
+    found = zero_instead_of_minus_inf(record, torch.ones(6, dtype=torch.bool))
+    assert f"{100 * float(found.leaked[0, 1]):.1f} % of its weight still goes there" in words_
+    assert f"The worst row of all heads loses {100 * found.most:.1f} %" in words_
+    free = last_token_changed(record.replace(mask=None), 0)
+    assert "the outputs of the 5 before it move by exactly 0" in words_
+    assert f"all 6 move, the one that moves least by {float(free.min()):.2g}" in words_
+
+
+def test_renormalising_is_said_to_differ_by_rounding_only() -> None:
+    found = re.search(r"difference anywhere is ([\d.e-]+)\.", said(page()))
+    assert found is not None and float(found[1]) < 1e-6
+
+
+def test_the_error_of_a_row_without_a_key_is_shown_word_for_word() -> None:
+    app = page(query="3")
+    (error,) = app.error
+    text = error.value.replace("\\", "")
+    assert text.startswith("mask: it leaves no key for query row 3 in every head")
+    assert "zeros" in text
+    assert "16.7 % on each forbidden key" in said(app)
+
+
+@pytest.mark.parametrize(
+    ("link", "name", "cells"),
+    [
+        ({"mask": "none"}, "everything", "36 of 36"),
+        ({"mask": "window", "size": "2"}, "sliding window of 2", "11 of 36"),
+        ({"mask": "prefix", "size": "3"}, "prefix of 3", "24 of 36"),
+        ({"not": "yes"}, "not causal", "15 of 36"),
+        (
+            {"join": "and", "mask2": "window", "not2": "yes"},
+            "causal and not sliding window of 2",
+            "10 of 36",
+        ),
+        (
+            {"mask": "window", "size": "1", "join": "or", "mask2": "prefix", "size2": "1"},
+            "sliding window of 1 or prefix of 1",
+            "21 of 36",
+        ),
+    ],
+)
+def test_a_link_gives_its_rule(link: dict[str, str], name: str, cells: str) -> None:
+    words_ = said(page(**link))
+    assert f"Rule: {name}" in words_
+    assert f"{cells} cells may be used" in words_
+
+
+def test_widgets_build_a_rule_and_write_the_address() -> None:
+    app = page()
+    app.selectbox(key="mask").select("window")
+    run(app)
+    app.selectbox(key="size").select(3)
+    app.checkbox(key="not").check()
+    run(app)
+    assert "Rule: not sliding window of 3" in said(app)
+    assert [in_address(app, name) for name in ("mask", "size", "not")] == ["window", "3", "yes"]
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_batch_pads_a_text_and_leaves_its_padding_out(side: str) -> None:
+    app = page(mask="padding", side=side, sequence="1", batch="a dog barked")
+    words_ = said(app)
+    assert f"Rule: padding on the {side}" in words_
+    assert "9 of 18 cells may be used, rows of padding left out" in words_
+    assert "In the batch and alone" in words_
+    assert "Padding is kept out, so the batch changes nothing" in words_
+    assert app.selectbox(key="query").options == (
+        ["3  a", "4  dog", "5  barked"] if side == "left" else ["0  a", "1  dog", "2  barked"]
+    )
+
+
+def test_a_rule_that_lets_padding_in_is_told() -> None:
+    app = page(mask="padding", join="or", mask2="none", batch="a dog barked")
+    assert "This rule lets padding in" in said(app)
+
+
+def test_a_batch_of_one_asks_for_a_second_text() -> None:
+    assert "A batch needs two texts" in said(page(mask="padding", batch=" "))
+
+
+def test_a_batch_holds_six_texts() -> None:
+    app = page(mask="padding", batch="\n".join(["a dog"] * 9))
+    assert len(app.selectbox(key="sequence").options) == 6
+    assert "the first 5 lines count" in said(app)
+
+
+def test_painting_by_keyboard_flips_the_cell_and_stands_in_the_address() -> None:
+    app = page(mask="custom")
+    assert "36 of 36" in said(app)
+    app.selectbox(key="paint_query").select(4)
+    app.selectbox(key="paint_key").select(1)
+    run(app)
+    press(app, "Forbid this cell")
+    assert "35 of 36" in said(app)
+    table = decode_painted(in_address(app, "paint"))
+    assert (~table).nonzero().tolist() == [[4, 1]]
+    press(app, "Allow this cell")
+    assert "36 of 36" in said(app)
+    assert "paint" not in app.query_params
+
+
+def test_painting_starts_from_whole_masks() -> None:
+    app = page(mask="custom")
+    assert "21 of 36" in said(press(app, "Start from causal"))
+    assert "0 of 36" in said(press(app, "Forbid all"))
+    assert "No key is left for query 0 (the)" in said(app)
+    assert "36 of 36" in said(press(app, "Allow all"))
+
+
+def test_a_cell_that_the_other_rule_decides_is_not_painted_and_told() -> None:
+    app = page(mask="custom", join="and", mask2="causal")
+    app.selectbox(key="paint_query").select(0)
+    app.selectbox(key="paint_key").select(5)
+    run(app)
+    press(app, "Forbid this cell")
+    assert "decided by the other rule" in said(app)
+    assert "paint" not in app.query_params
+
+
+def test_a_painted_mask_survives_an_edit_of_the_text() -> None:
+    written = encode_painted(torch.eye(6, dtype=torch.bool))
+    app = page(mask="custom", paint=written)
+    assert "6 of 36" in said(app)
+    app.text_input(key="text").input("the cat sat on the mat today")
+    run(app)
+    assert "its cells are kept, and the new ones are allowed" in said(app)
+    assert "19 of 49" in said(app)  # 6 kept, 7 + 6 new
+    app.text_input(key="text").input("the cat sat")
+    run(app)
+    assert "the rest is set aside" in said(app)
+    assert "3 of 9" in said(app)
+    app.text_input(key="text").input(TEXT)
+    run(app)
+    assert "6 of 36" in said(app)
+    assert "was painted for" not in said(app)
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        {"mask": "zzz"},
+        {"mask": "window", "size": "99"},
+        {"join": "xor"},
+        {"not": "maybe"},
+        {"mask": "custom", "paint": "99-ff"},
+        {"mask": "custom", "paint": "6-<script>"},
+        {"mask": "padding", "side": "up"},
+        {"mask": "padding", "sequence": "9"},
+        {"head": "77"},
+        {"query": "6"},
+        {"becomes": "5"},
+    ],
+)
+def test_a_wrong_link_falls_back_with_a_word(link: dict[str, str]) -> None:
+    app = page(**link)
+    assert any("link" in warning.value for warning in app.warning)
+
+
+@pytest.mark.parametrize(
+    "text", ["one", "a a a a", "<b>x</b> $y$ :red[z] `q`", "日本語 👩‍👩‍👧 ‮abc"]
+)
+@pytest.mark.parametrize("mask", ["causal", "padding", "custom"])
+def test_odd_texts_give_no_error(text: str, mask: str) -> None:
+    page(text=text, mask=mask)
+
+
+def test_a_text_of_one_token_says_what_is_missing() -> None:
+    words_ = said(page(text="one"))
+    assert "One token alone" in words_
+    assert "two tokens that differ" in words_
+
+
+@pytest.mark.parametrize("text", ["", "   ", "word " * 40])
+def test_a_text_that_cannot_be_read_ends_with_a_sentence(text: str) -> None:
+    app = page(text=text)
+    assert len(app.error) == 1
+
+
+def test_the_chosen_query_stands_in_a_table_with_its_four_numbers() -> None:
+    app = page(query="1")
+    assert not app.dataframe
+    app.session_state["mask_table"] = True
+    run(app)
+    table = app.dataframe[0].value
+    assert table["Key"].tolist()[:2] == ["0 the", "1 cat"]
+    assert table["May be used"].tolist() == ["yes", "yes", "no", "no", "no", "no"]
+    assert table["Masked score"].tolist()[2:] == ["−∞"] * 4
+    assert table["Weight"].tolist()[2:] == ["0.0000"] * 4
+    assert sum(map(float, table["Weight"])) == pytest.approx(1, abs=1e-3)
+
+
+def test_a_layer_of_the_model_works_too() -> None:
+    app = page(projections="model", from_layer="2", mask="padding", batch="a dog barked")
+    assert "MiniLM" in said(app)
+    assert "Padding is kept out" in said(app)
+
+
+def test_each_question_has_one_right_answer_and_answers_with_its_reason() -> None:
+    app = page()
+    for number, question in enumerate(QUESTIONS):
+        assert sum(choice.right for choice in question.choices) == 1
+        for choice in question.choices:
+            app.radio(key=f"masks_question_{number}").set_value(choice.text)
+            run(app)
+            shown = app.success if choice.right else app.warning
+            assert any(choice.reason == box.value for box in shown)
