@@ -14,7 +14,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -101,7 +101,7 @@ def table_bytes(length: int, n_heads: int) -> int:
 
 def measurements(
     lengths: Sequence[int], n_heads: int, d_k: int, methods: Sequence[str] | None = None
-) -> Iterator[Measured]:
+) -> Generator[Measured, None, None]:
     """Measures each method at each length, shortest first; closing the iterator ends the work.
 
     What would not fit into half of the free memory, or would take more than some seconds, is

@@ -40,9 +40,11 @@ def formula(station: str, color: str, times: float = 1.0) -> str:
     q, k = part("qkv", "Q"), part("qkv", "K")
     v = part("values", r"\cdot V") if station == "values" else rf"\cdot {part('qkv', 'V')}"
     dots = part("dots", rf"{q}\,{k}^{{\top}}")
-    divisor = r"\sqrt{d_k}" if times == 1 else rf"\sqrt{{d_k}}\,/\,{times:g}"
+    divisor = r"\sqrt{d_k}" if times == 1 else rf"\sqrt{{d_k}}{{\scriptstyle\,/{times:g}}}"
     scores = rf"\dfrac{{{dots}}}{{{part('scale', divisor)}}}"
     mask = part("mask", r"\text{mask}")
     softmax = part("softmax", r"\operatorname{softmax}")
     head = rf"{softmax}\!\left({scores} + {mask}\right) {v}"
-    return rf"\Big[{head}\Big]_{{h}}\,{part('join', 'W_O')}"
+    # Small enough for a phone, and a space at the end where KaTeX's last subscript juts out: a
+    # formula that scrolls can't be read by keyboard.
+    return rf"\small\Big[{head}\Big]_{{h}}\,{part('join', 'W_O')}\;"

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from explorer.ui import cell_arithmetic, frame, quiz, stations
+from explorer.ui import cell_arithmetic, frame, quiz, station_words, stations
 from explorer.ui.lesson import proof
 from explorer.ui.scene import choose_cell, choose_scene
 from explorer.ui.step_questions import QUESTIONS
@@ -18,7 +18,7 @@ station = choose_station(scene.times)
 
 left, right = st.columns([5, 3], gap="large")
 with right:
-    stations.explain(scene, station)
+    station_words.explain(scene, station)
     with st.container(horizontal=True, gap="small"):
         row, key = choose_cell(scene)
         dimension = cell_arithmetic.choose_dimension(scene, station)

@@ -31,7 +31,7 @@ def test_the_stations_part_is_boxed_and_nothing_else(station: str) -> None:
 
 
 def test_a_factor_on_the_scale_is_written() -> None:
-    assert r"\sqrt{d_k}\,/\,2.5" in formula("qkv", "#000000", 2.5)
+    assert r"\sqrt{d_k}{\scriptstyle\,/2.5}" in formula("qkv", "#000000", 2.5)
     assert "/" not in formula("qkv", "#000000")
 
 

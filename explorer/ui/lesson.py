@@ -146,6 +146,9 @@ def choice(name: str, label: str, titles: dict[str, str]) -> str:
     first = next(iter(titles))
     parse = address.one_of(name, lambda given: given in titles, f"Showing “{titles[first]}”.")
     address.start(name, first, parse)
+    if st.session_state[name] not in titles:  # None: the run that set it was cut short by a click
+        kept = st.session_state.get(f"{name} kept")
+        st.session_state[name] = kept if kept in titles else first
     st.segmented_control(
         label, list(titles), key=name, format_func=lambda option: titles[option], required=True
     )

@@ -26,7 +26,7 @@ from explorer.ui.plotly_click import cell_clicks
 from explorer.ui.words import plain, tiny
 
 QUIET = {"displayModeBar": False}
-SMALLEST_MAP, LARGEST_MAP = 240, 480  # pixels
+SMALLEST_MAP, LARGEST_MAP = 200, 480  # pixels
 MOST_SIDE_BY_SIDE = 16  # tokens: with more, cells of four maps in a row are too small to hit
 GAP = 8  # pixels between two pictures
 SPARE = 8  # pixels a map may be wider than planned: the page's width is rounded down

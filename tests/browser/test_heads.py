@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from explorer.ui.address import LONGEST
 from scripts.browser import Server, serve, settled
 from tests.browser.checks import Watch, tracebacks
 from tests.page_models import save_page_models
@@ -47,6 +48,9 @@ def text_field(page: Page) -> Locator:
 def edit(page: Page, text: str) -> None:
     text_field(page).fill(text)
     text_field(page).press("Control+Enter")
+    if len(text) < LONGEST:  # the page has run when the text stands in the address
+        query = "text => new URL(location).searchParams.get('text') === text"
+        page.wait_for_function(query, arg=text)
     settled(page, timeout=PATIENT)
 
 
@@ -172,6 +176,7 @@ def test_layer_head_and_query_are_chosen_by_keys_alone(heads: Page) -> None:
         for _ in range(steps):
             heads.keyboard.press("ArrowDown")
         heads.keyboard.press("Enter")
+        heads.wait_for_url(re.compile(name.lower()))
         settled(heads)
     expect(heading(heads, 2, 3)).to_be_visible()
     assert "layer=2" in heads.url and "head=3" in heads.url and "query=3" in heads.url
@@ -192,6 +197,19 @@ def test_going_back_shows_the_view_before(heads: Page) -> None:
     settled(heads)
     heads.go_forward()
     expect(heading(heads, 1, 0)).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [390, 1920])
+def test_a_window_of_another_width_gets_fitting_pictures_and_the_same_choices(
+    watched_page: Page, with_models: Server, width: int
+) -> None:
+    watched_page.set_viewport_size({"width": width, "height": 1000})
+    page = visit(watched_page, f"{with_models.url}/heads?layer=2&head=3&query=4")
+    assert text_field(page).input_value().startswith("The animal")
+    expect(query(page)).to_have_value("4  '")
+    expect(heading(page, 2, 3)).to_be_visible()
+    area = plot_area(page, "one_head")
+    assert area["width"] == pytest.approx(area["height"], rel=0.05)  # cells are square
 
 
 # Texts
