@@ -140,7 +140,7 @@ def stacks_of(
         first = of_kind[0].attentions[sequence]
         source, target = tokens[sequence], (target_tokens or tokens)[sequence]
         query_tokens = source if kind.startswith("encoder") else target
-        key_tokens = source if kind.startswith("encoder") else target
+        key_tokens = source if kind.startswith(("encoder", "cross")) else target
         stacks[kind] = Stack(
             kind,
             _sized(query_tokens, first.query_length),

@@ -187,18 +187,18 @@ def test_a_model_without_attention_is_refused_with_the_reason() -> None:
         captured(model)
 
 
-@pytest.mark.parametrize("layer_types", [["conv", "full_attention"] * 2, ["conv"] * 3 + ["full"]])
-def test_a_hybrid_keeps_the_true_numbers_of_its_layers(layer_types: list[str]) -> None:
-    layer_types = [kind.replace("full", "full_attention")[:14] for kind in layer_types]
+@pytest.mark.parametrize("with_attention", [(1, 3), (3,), (0, 2)])
+def test_a_hybrid_keeps_the_true_numbers_of_its_layers(with_attention: tuple[int, ...]) -> None:
+    kinds = ["full_attention" if at in with_attention else "conv" for at in range(4)]
     model = small_model(
-        "lfm2", {**SMALL_GROUPED, "num_hidden_layers": 4, "layer_types": layer_types}, "sdpa"
+        "lfm2", {**SMALL_GROUPED, "num_hidden_layers": 4, "layer_types": kinds}, "sdpa"
     )
     stack = only(captured(model)[1])
-    numbers = tuple(at for at, kind in enumerate(layer_types) if kind != "conv")
-    assert (stack.name, stack.layer_numbers, stack.n_layers) == ("decoder", numbers, 4)
-    assert stack.layer(3) is stack.layers[-1]
-    with pytest.raises(KeyError, match="layer 0 has no attention; these have"):
-        stack.layer(0)
+    assert (stack.name, stack.layer_numbers, stack.n_layers) == ("decoder", with_attention, 4)
+    assert stack.layer(with_attention[-1]) is stack.layers[-1]
+    without = next(at for at in range(4) if at not in with_attention)
+    with pytest.raises(KeyError, match=f"layer {without} has no attention; these have"):
+        stack.layer(without)
 
 
 def test_a_hybrid_with_no_attention_layer_is_refused() -> None:

@@ -171,6 +171,7 @@ def test_the_outline_follows_the_query(heads: Page) -> None:
 def test_layer_head_and_query_are_chosen_by_keys_alone(heads: Page) -> None:
     for name, steps in (("Layer", 1), ("Head", 2), ("Query", 1)):
         heads.get_by_role("combobox", name=name).focus()
+        settled(heads)  # the page scrolls to what has the focus, and a list closes on scrolling
         heads.keyboard.press("ArrowDown")  # opens the list
         heads.get_by_role("listbox").wait_for()
         for _ in range(steps):
