@@ -62,7 +62,8 @@ def plot_area(page: Page, key: str) -> dict[str, float]:
 
 
 def click_cell(page: Page, key: str, row: int, column: int, rows: int, columns: int) -> None:
-    page.locator(f".st-key-{key}").scroll_into_view_if_needed()
+    # In one step: Playwright's own scrolling waits, and a rerun may replace the chart meanwhile.
+    page.locator(f".st-key-{key}").evaluate("chart => chart.scrollIntoView({block: 'nearest'})")
     area = plot_area(page, key)
     x = area["x"] + area["width"] * (column + 0.5) / columns
     y = area["y"] + area["height"] * (row + 0.5) / rows
