@@ -34,7 +34,7 @@ bench: $(VENV)/dev.stamp $(VENV)/chromium.stamp ## ratios against named peers
 	$(RUN) -m benchmarks
 
 screenshots: $(VENV)/dev.stamp $(VENV)/chromium.stamp ## the README's pictures
-	$(RUN) -m scripts.screenshot --out "$(OUT)" --page heads --theme both --name heads
+	$(RUN) -m scripts.screenshot --out "$(OUT)" --page heads --query "layer=2&head=1&query=9" --theme both --full --name heads
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis test-results

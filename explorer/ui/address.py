@@ -60,7 +60,9 @@ def start(name: str, default: Value, parse: Callable[[str], Value]) -> None:
     given = st.query_params.get(name)
     written: Written = state.get(f"{name} written", Written(None, None, 0.0))
     late = given == written.before and time.monotonic() - written.at < ON_ITS_WAY
-    if given != written.value and not late:
+    # A run cut short may have read the link without having passed its value on.
+    lost = given is not None and name not in state and f"{name} kept" not in state
+    if lost or (given != written.value and not late):
         state.pop(f"{name} refused", None)
         try:
             state[name] = default if given is None else parse(given)
