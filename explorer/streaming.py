@@ -264,8 +264,14 @@ def _stream_heads(
     queries, keys_t = query * factor, key.transpose(1, 2)
     sink = None if sinks is None else sinks.to(query.dtype)[:, None, None] * LOG2E  # (g, 1, 1)
     shift_rows = bias is not None or not _safe(queries, key, softcap, sink)
-    for rows, keys, penalty in blocks:
-        s = torch.bmm(queries[:, rows], keys_t[:, :, keys])  # (g, r, c), in units of log2
+    # One buffer for all blocks: fresh memory for each would cost as much as its arithmetic.
+    areas = [(b.rows.stop - b.rows.start) * (b.keys.stop - b.keys.start) for b in blocks]
+    buffer = queries.new_empty(len(queries) * max(areas))
+    for (rows, keys, penalty), area in zip(blocks, areas, strict=True):
+        s = buffer[: len(queries) * area].view(
+            len(queries), rows.stop - rows.start, keys.stop - keys.start
+        )
+        torch.bmm(queries[:, rows], keys_t[:, :, keys], out=s)  # (g, r, c), in units of log2
         if softcap is not None:
             s = s.tanh_().mul_(softcap * LOG2E)
         if bias is not None:
