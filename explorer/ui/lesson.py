@@ -17,7 +17,7 @@ from explorer.attention import Attention
 from explorer.capture import Stack
 from explorer.checks import invariants
 from explorer.masks import Mask
-from explorer.models import LoadedModel, ModelError, TextError, encode
+from explorer.models import Encoded, LoadedModel, ModelError, TextError, encode
 from explorer.multihead import MultiHeadAttention
 from explorer.tokens import Tokens
 from explorer.ui import address, cached
@@ -59,9 +59,7 @@ class Lesson:
 
 def choose_lesson(most_tokens: int = 32, default_text: str = TEXT) -> Lesson:
     """Text, vectors and projections. Ends the page with a sentence where they can't be had."""
-    address.start("text", default_text, str)
-    text = st.text_input("Text", key="text", max_chars=2000)
-    address.finish("text", default_text)
+    text = text_line("text", "Text", default_text)
     try:
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
             projections = choice("projections", "Projections", PROJECTIONS)
@@ -95,7 +93,7 @@ def _own_layer(
         about = f"random vectors, seed {sizes['seed']}"
     else:
         loaded = cached.model(MODEL)
-        encoded = _encoded(loaded, text, most_tokens)
+        encoded = encoded_within(loaded, text, most_tokens)
         tokens = encoded.tokens
         if vectors == "embeddings":
             x, about = token_embeddings(loaded, encoded), f"{loaded.title}'s token embeddings"
@@ -109,7 +107,7 @@ def _own_layer(
 
 def _model_layer(text: str, layer: int, most_tokens: int) -> Lesson:
     loaded = cached.model(MODEL)
-    _encoded(loaded, text, most_tokens)
+    encoded_within(loaded, text, most_tokens)
     capture = cached.captured(MODEL, "auto", "auto", text, None, True, False)
     stack = capture.stacks["encoder"]
     attention = stack.layer(layer)
@@ -117,7 +115,8 @@ def _model_layer(text: str, layer: int, most_tokens: int) -> Lesson:
     return Lesson(stack.query_tokens, None, None, attention, f"{loaded.title}, layer {layer}")
 
 
-def _encoded(loaded: LoadedModel, text: str, most_tokens: int) -> Any:
+def encoded_within(loaded: LoadedModel, text: str, most_tokens: int) -> Encoded:
+    """The text as the model reads it; TextError where it has more tokens than fit on a page."""
     encoded = encode(loaded, text)
     if len(encoded.tokens) > most_tokens:
         raise TextError(
@@ -139,6 +138,14 @@ def _choose_sizes(with_d_model: bool) -> dict[str, Any]:
     sizes["d_v"] = pick("d_v", "d_v, the size of a value", options, nearest)
     sizes["seed"] = pick("seed", "Seed", range(100))
     return sizes
+
+
+def text_line(name: str, label: str, default: str) -> str:
+    """A line of text, kept in the address."""
+    address.start(name, default, str)
+    text = st.text_input(label, key=name, max_chars=2000)
+    address.finish(name, default)
+    return text
 
 
 def choice(name: str, label: str, titles: dict[str, str]) -> str:

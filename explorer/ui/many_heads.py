@@ -13,9 +13,9 @@ from explorer.figures.grid import grid_alt, heads_grid
 from explorer.figures.matrix import matrix, matrix_alt
 from explorer.head_sizes import HeadSizes, divisors
 from explorer.metrics import layer_metrics
-from explorer.models import ModelError, TextError, encode
+from explorer.models import ModelError, TextError
 from explorer.multihead import MultiHeadAttention
-from explorer.ui import address, cached, frame, lesson, width
+from explorer.ui import cached, frame, lesson, width
 from explorer.ui.outline import outline
 from explorer.ui.plotly_click import Click, cell_clicks
 from explorer.ui.quiz import Choice, Question
@@ -40,9 +40,7 @@ class Split(NamedTuple):
 
 def choose() -> Split:
     """Text, vectors, number of heads and of key/value heads. Ends the page where they can't be."""
-    address.start("text", lesson.TEXT, str)
-    text = st.text_input("Text", key="text", max_chars=2000)
-    address.finish("text", lesson.TEXT)
+    text = lesson.text_line("text", "Text", lesson.TEXT)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         vectors = lesson.choice("many_vectors", "Vectors", VECTORS)
         try:
@@ -52,13 +50,8 @@ def choose() -> Split:
                 about = "random vectors"
             else:
                 loaded = cached.model(lesson.MODEL)
-                encoded = encode(loaded, text)
+                encoded = lesson.encoded_within(loaded, text, MOST_TOKENS)
                 tokens = encoded.tokens
-                if len(tokens) > MOST_TOKENS:
-                    raise TextError(
-                        f"{len(tokens)} tokens are too many to read here. Use at most "
-                        f"{MOST_TOKENS}."
-                    )
                 x = token_embeddings(loaded, encoded)
                 about = f"{loaded.title}'s token embeddings"
         except (TextError, ModelError) as error:

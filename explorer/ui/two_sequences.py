@@ -9,7 +9,7 @@ import torch
 from explorer.attention import Attention
 from explorer.capture import GivenWeights, Stack
 from explorer.checks import invariants
-from explorer.models import LoadedModel, ModelError, TextError, encode
+from explorer.models import LoadedModel, ModelError, TextError
 from explorer.multihead import MultiHeadAttention
 from explorer.tokens import Tokens
 from explorer.ui import address, cached, lesson
@@ -33,8 +33,8 @@ def choose() -> Stack:
     """Two texts and where their vectors come from. Ends the page where they can't be had."""
     source = lesson.choice("source", "Heads", SOURCES)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        asking = _text("text", "Queries from", ASKING)
-        answering = _text("other", "Keys and values from", ANSWERING)
+        asking = lesson.text_line("text", "Queries from", ASKING)
+        answering = lesson.text_line("other", "Keys and values from", ANSWERING)
         st.button("Swap", icon=":material/swap_horiz:", on_click=_swap)
     try:
         if source == "model":
@@ -47,13 +47,6 @@ def choose() -> Stack:
     except (TextError, ModelError) as error:
         st.error(plain(str(error)), icon=":material/info:")
         st.stop()
-
-
-def _text(name: str, label: str, default: str) -> str:
-    address.start(name, default, str)
-    text = st.text_input(label, key=name, max_chars=2000, width="stretch")
-    address.finish(name, default)
-    return text
 
 
 def _swap() -> None:
@@ -83,8 +76,7 @@ def _from_own(
             pairs.append((tokens, random_embeddings(tokens, D_MODEL, positions=False)))
         else:
             loaded = cached.model(lesson.MODEL)
-            encoded = encode(loaded, text)
-            _check_length(encoded.tokens)
+            encoded = lesson.encoded_within(loaded, text, MOST_TOKENS)
             pairs.append((encoded.tokens, token_embeddings(loaded, encoded)))
     (query_tokens, x), (key_tokens, context) = pairs
     layer = MultiHeadAttention(x.shape[1], n_heads, seed=seed)
@@ -93,13 +85,6 @@ def _from_own(
             layer.W_K.weight.copy_(layer.W_Q.weight)
     attention = layer.attention(x, context)
     return Stack("cross", query_tokens, key_tokens, (attention,), (0,), 1)
-
-
-def _check_length(tokens: Tokens) -> None:
-    if len(tokens) > MOST_TOKENS:
-        raise TextError(
-            f"{len(tokens)} tokens are too many to read here. Use at most {MOST_TOKENS}."
-        )
 
 
 def _from_model(asking: str, answering: str) -> Stack:
