@@ -151,6 +151,10 @@ class Attention:
     """A factor the model had already put into the query (OPT, Whisper); 1 for the others."""
     row_lse: Float[Tensor, "n_heads query_length"] | None = None
     """log Σ exp(score) of each row, where a pass has been made: any weight is then O(d)."""
+    output_weight: Tensor | None = None
+    """W_O by heads, (n_heads, d_v, d_out); None where no such map takes the heads' output alone."""
+    output_bias: Tensor | None = None
+    """What the layer adds after W_O, (d_out,), where it has a bias."""
 
     def __post_init__(self) -> None:
         for name in ("query", "key", "value"):
@@ -175,6 +179,12 @@ class Attention:
             self.sinks,
             self.on_masked_row,
         )
+        W_O = self.output_weight
+        if W_O is not None and tuple(W_O.shape[:2]) != (self.n_heads, self.d_v):
+            raise ValueError(
+                f"output_weight: got the shape {tuple(W_O.shape)}, but {self.n_heads} heads with "
+                f"values of size {self.d_v} need ({self.n_heads}, {self.d_v}, d_out)."
+            )
         if self.scale is None:
             object.__setattr__(self, "scale", 1 / math.sqrt(self.d_k))
         if self.bias is not None and self.bias.ndim < 3:
@@ -219,7 +229,7 @@ class Attention:
 
     def replace(self, **changes: Any) -> Attention:
         """The same attention with another scale, mask, … The row sums are dropped with it."""
-        if set(changes) - {"value"}:
+        if set(changes) - {"value", "output_weight", "output_bias"}:
             changes.setdefault("row_lse", None)
         return dataclasses.replace(self, **changes)
 
@@ -330,6 +340,16 @@ class Attention:
         """Weights · value for each head, before W_O, (n_heads, n_q, d_v); no n × n table."""
         self._refuse_masked_rows()
         return streaming.stream(**self._inputs).output
+
+    def joined(self) -> Tensor:
+        """The layer's output, (n_q, d_out): the heads' outputs side by side times W_O.
+
+        Raises ValueError where the record has no W_O.
+        """
+        if self.output_weight is None:
+            raise ValueError("output_weight: this record has no W_O, so its heads can't be joined.")
+        joined = torch.einsum("hqv,hvo->qo", self.output(), self.output_weight)
+        return joined if self.output_bias is None else joined + self.output_bias
 
     def with_row_lse(self) -> tuple[Attention, Tensor]:
         """This record with each row's log-sum-exp kept, and the output of the same pass."""

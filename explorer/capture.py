@@ -161,7 +161,7 @@ def _recorded(model: PreTrainedModel, inputs: Mapping[str, Tensor]) -> tuple[Any
     if not interface.use_own_attention(model):
         return None, []
     try:
-        with interface.recording() as recorded:
+        with interface.recording(model) as recorded:
             return given.forward(model, inputs), recorded.calls
     except CannotStandIn:
         return None, []

@@ -122,4 +122,5 @@ class MultiHeadAttention(nn.Module):
                     f"(positions, {self.d_model})."
                 )
         query, key, value = self.project(x, context)
-        return Attention(query, key, value, mask)
+        weight = self.W_O.weight.t().unflatten(0, (self.n_heads, self.d_v))
+        return Attention(query, key, value, mask, output_weight=weight)

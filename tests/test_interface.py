@@ -49,7 +49,7 @@ def test_nothing_is_recorded_outside_a_recording() -> None:
     assert interface.use_own_attention(model)
     with torch.no_grad():
         model(**inputs)
-        with interface.recording() as recorded:
+        with interface.recording(model) as recorded:
             assert recorded.calls == []
             model(**inputs)
         model(**inputs)
@@ -60,8 +60,8 @@ def test_nothing_is_recorded_outside_a_recording() -> None:
 def test_an_inner_recording_leaves_the_outer_one_alone() -> None:
     model = small_model("bert", SMALL, "sdpa")
     interface.use_own_attention(model)
-    with torch.no_grad(), interface.recording() as outer:
-        with interface.recording() as inner:
+    with torch.no_grad(), interface.recording(model) as outer:
+        with interface.recording(model) as inner:
             model(**padded((3,), "right"))
         assert (len(inner.calls), len(outer.calls)) == (2, 0)
         model(**padded((3,), "right"))
@@ -71,7 +71,7 @@ def test_an_inner_recording_leaves_the_outer_one_alone() -> None:
 def test_a_recording_ends_when_the_model_fails() -> None:
     model = small_model("bert", SMALL, "sdpa")
     interface.use_own_attention(model)
-    with pytest.raises(IndexError), interface.recording() as recorded:
+    with pytest.raises(IndexError), interface.recording(model) as recorded:
         model(input_ids=torch.tensor([[999]]))  # no such word
     with torch.no_grad():
         model(**padded((3,), "right"))
@@ -226,7 +226,7 @@ def called(
     """The output for two sequences of 3 tokens, and the records of them."""
     generator = torch.Generator().manual_seed(0)
     q, k, v = (torch.randn(2, 4, 3, 8, generator=generator) for _ in range(3))
-    with interface.recording() as recorded:
+    with interface.recording(small_model("bert", SMALL)) as recorded:
         output, weights = interface._attention(
             caller or module(is_causal=False), q, k, v, mask, **terms
         )

@@ -57,6 +57,7 @@ MENU: dict[str, tuple[Entry, ...]] = {
             "Time and memory over the length of the text, measured on this machine.",
         ),
     ),
+    "Why 1/√d_k": (),
     "Look": (
         Entry(
             "pages/heads.py",
@@ -90,6 +91,8 @@ def page(title: str, lead: str) -> None:
         st.markdown("**Attention Explorer**")
         link(HOME)
         for group, entries in MENU.items():
+            if not entries:
+                continue
             st.caption(group)
             for entry in entries:
                 link(entry)
