@@ -122,5 +122,5 @@ class MultiHeadAttention(nn.Module):
                     f"(positions, {self.d_model})."
                 )
         query, key, value = self.project(x, context)
-        weight = self.W_O.weight.t().unflatten(0, (self.n_heads, self.d_v))
+        weight = self.W_O.weight.t().view(self.n_heads, self.d_v, self.d_out)
         return Attention(query, key, value, mask, output_weight=weight)
