@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,13 +15,24 @@ from transformers import PreTrainedModel
 
 from explorer import given, interface
 from explorer.attention import Attention
+from explorer.changed_attention import ChangedAttention, changed
 from explorer.interface import Call
+from explorer.interventions import Intervention
 from explorer.model_masks import CannotStandIn
 from explorer.models import LoadedModel, ModelError, encode, encode_batch, memory_errors
-from explorer.stacks import GivenWeights, Stack, layers_of, stacks_of
+from explorer.stacks import (
+    AnyAttention,
+    GivenWeights,
+    Layer,
+    Stack,
+    layers_at,
+    places_of,
+    stacks_of,
+)
 from explorer.tokens import Tokens
 
 __all__ = [
+    "AnyAttention",
     "Capture",
     "Difference",
     "GivenWeights",
@@ -55,11 +67,30 @@ class Capture:
     """The last hidden state, (positions, d_model), where the model gives it."""
     notes: tuple[str, ...] = ()
     _run: _Run | None = field(default=None, repr=False)
+    _number: int = field(default=0, repr=False)
 
     @cached_property
     def difference(self) -> Difference | None:
         """Ours against the model's own eager attention, run now; None for read-only stacks."""
         return None if self._run is None else self._run.compare()
+
+    def changed(self, interventions: Sequence[Intervention]) -> Capture:
+        """The same text through the same model, with interventions in its attention.
+
+        Nothing of the model is changed: other captures, at the same moment too, don't notice.
+        Raises ModelError for read-only stacks, ValueError for an intervention that does not fit.
+        """
+        if self._run is None:
+            raise ModelError(
+                "This model computes attention in its own code, so it can be looked at but not "
+                "changed. Choose a model that runs through our attention."
+            )
+        unknown = {each.stack for each in interventions} - set(self.stacks)
+        if unknown:
+            raise ValueError(
+                f"stack: got {', '.join(sorted(unknown))}; there is {', '.join(self.stacks)}."
+            )
+        return self._run.changed(self._number, interventions)
 
     @property
     def max_difference(self) -> float | None:
@@ -131,28 +162,20 @@ def capture_inputs(
     if any(part.training for part in model.modules()):
         model.train(False)  # dropout would make rows sum to more or less than 1
     ready = {name: tensor.to(model.device) for name, tensor in inputs.items()}
+    named = _Named(tokens, target_tokens, notes or [()] * len(tokens))
     with memory_errors():
         outputs, calls = _recorded(model, ready)
-        own = bool(calls)
-        if own:
+        if calls:
             _check(model, calls, len(tokens))
-            layers = layers_of(model, calls)
-        else:
-            interface.use_eager_attention(model)
-            outputs, layers = given.given_layers(model, ready)
-    stacks = [stacks_of(model, layers, n, tokens, target_tokens) for n in range(len(tokens))]
-    run = _Run(model, ready, calls, outputs, stacks, target_tokens or tokens) if own else None
-    extra = () if own else (given.NOTE,)
+            places = places_of(model, calls)
+            layers = layers_at(places, calls)
+            run = _Run(model, ready, calls, outputs, places, named)
+            return run.captures(layers, outputs)
+        interface.use_eager_attention(model)
+        outputs, layers = given.given_layers(model, ready)
     return [
-        Capture(
-            stacks[number],
-            tokens[number],
-            _of(outputs, "logits", number),
-            _of(outputs, "last_hidden_state", number),
-            (*(notes[number] if notes else ()), *extra),
-            run,
-        )
-        for number in range(len(tokens))
+        dataclasses.replace(each, notes=(*each.notes, given.NOTE))
+        for each in named.captures(model, layers, outputs)
     ]
 
 
@@ -182,33 +205,77 @@ def _of(outputs: Any, name: str, number: int) -> Tensor | None:
     return tensor[number] if isinstance(tensor, Tensor) else None
 
 
+class _Named(NamedTuple):
+    """What a reader is told of the sequences of a batch, besides their numbers."""
+
+    tokens: Sequence[Tokens]
+    target_tokens: Sequence[Tokens] | None
+    notes: Sequence[tuple[str, ...]]
+
+    def captures(
+        self, model: PreTrainedModel, layers: Sequence[Layer], outputs: Any
+    ) -> list[Capture]:
+        """A capture for each sequence."""
+        return [
+            Capture(
+                stacks_of(model, layers, number, self.tokens, self.target_tokens),
+                self.tokens[number],
+                _of(outputs, "logits", number),
+                _of(outputs, "last_hidden_state", number),
+                self.notes[number],
+                _number=number,
+            )
+            for number in range(len(self.tokens))
+        ]
+
+
 @dataclass(eq=False)
 class _Run:
-    """What is needed to run the same inputs again through the model's own attention."""
+    """What is needed to run the same inputs again: as the model's own attention, or changed."""
 
     model: PreTrainedModel
     inputs: dict[str, Tensor]
     calls: list[Call]
     outputs: Any
-    stacks: Sequence[Mapping[str, Stack]]
-    output_tokens: Sequence[Tokens]
+    places: Sequence[tuple[str, int]]
+    """Stack and layer of each call."""
+    named: _Named
+    padded: dict[Attention, Tensor] = field(default_factory=dict)
 
-    @torch.no_grad()
-    def compare(self) -> Difference:
-        padded = {
+    def captures(self, layers: Sequence[Layer], outputs: Any) -> list[Capture]:
+        """The captures of this run, which can be run again."""
+        found = self.named.captures(self.model, layers, outputs)
+        self.padded = {
             layer: stack.padded_queries
-            for of_sequence in self.stacks
-            for stack in of_sequence.values()
+            for each in found
+            for stack in each.stacks.values()
             for layer in stack.layers
             if isinstance(layer, Attention)
         }
-        with memory_errors(), interface.comparing(self.calls, padded) as comparison:
+        return [dataclasses.replace(each, _run=self) for each in found]
+
+    @torch.no_grad()
+    def changed(self, number: int, interventions: Sequence[Intervention]) -> Capture:
+        """One sequence of the batch, with interventions."""
+
+        def change(call: int, attention: Attention) -> ChangedAttention | None:
+            return changed(attention, self.places[call], interventions)
+
+        with memory_errors(), interface.changing(change), interface.recording(self.model) as seen:
+            outputs = given.forward(self.model, self.inputs)
+        layers = layers_at(self.places, seen.calls)
+        return self.named.captures(self.model, layers, outputs)[number]
+
+    @torch.no_grad()
+    def compare(self) -> Difference:
+        """Ours against the model's own eager attention."""
+        with memory_errors(), interface.comparing(self.calls, self.padded) as comparison:
             theirs = given.forward(self.model, self.inputs)
         name = "last_hidden_state" if "last_hidden_state" in theirs else "logits"
         if name not in theirs:
             return Difference(comparison.weights_difference, 0.0)
         gap = (theirs[name].float() - self.outputs[name].float()).abs().nan_to_num(math.inf)
-        for number, tokens in enumerate(self.output_tokens):
+        for number, tokens in enumerate(self.named.target_tokens or self.named.tokens):
             if gap.ndim == 3 and gap.shape[1] == len(tokens):
                 gap[number, torch.tensor(tokens.padding, dtype=torch.bool)] = 0
         return Difference(comparison.weights_difference, float(gap.max()))

@@ -11,7 +11,7 @@ import inspect
 import math
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -26,6 +26,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from transformers.masking_utils import eager_mask
 
 from explorer.attention import Attention
+from explorer.changed_attention import ChangedAttention
 from explorer.masks import Mask, causal, custom
 from explorer.model_masks import CannotStandIn, ModelMask
 from explorer.output_projection import OutputProjection, OutputWatch
@@ -38,7 +39,19 @@ class Call:
     """One attention call of one module, with a record for each sequence of the batch."""
 
     module: nn.Module
-    attentions: list[Attention]
+    attentions: list[Attention | ChangedAttention]
+
+
+Change = Callable[[int, Attention], ChangedAttention | None]
+"""(number of the call in the forward pass, what the model made) -> what to use instead, if so."""
+
+
+@dataclass
+class _Changing:
+    """The changes to one forward pass, and how many calls it has made."""
+
+    change: Change
+    calls: int = 0
 
 
 @dataclass
@@ -62,6 +75,7 @@ class Comparison:
 
 
 _active: ContextVar[Recording | Comparison | None] = ContextVar("explorer_active", default=None)
+_changing: ContextVar[_Changing | None] = ContextVar("explorer_changing", default=None)
 _switching = threading.Lock()
 _with_own_code: WeakSet[PreTrainedModel] = WeakSet()
 _output_known: WeakSet[PreTrainedModel] = WeakSet()
@@ -88,6 +102,16 @@ def recording(model: PreTrainedModel) -> Iterator[Recording]:
         elif (projection := _output_of[call.module]) is not None:
             changes = {"output_weight": projection.weight, "output_bias": projection.bias}
             call.attentions = [each.replace(**changes) for each in call.attentions]
+
+
+@contextmanager
+def changing(change: Change) -> Iterator[None]:
+    """Lets `change` replace attentions in the one forward pass that this thread makes inside."""
+    token = _changing.set(_Changing(change))
+    try:
+        yield
+    finally:
+        _changing.reset(token)
 
 
 @contextmanager
@@ -171,7 +195,12 @@ def _attention(
             raise CannotStandIn(f"its attention has a term {name!r}")
     n_q, n_k = query.shape[2], key.shape[2]
     causal_by_flag = attention_mask is None and n_q > 1 and _flag(module, is_causal)
-    outputs, records = [], []
+    changes = _changing.get()
+    call = 0
+    if changes is not None:
+        call, changes.calls = changes.calls, changes.calls + 1
+    outputs: list[Tensor] = []
+    records: list[Attention | ChangedAttention] = []
     for number in range(query.shape[0]):
         bias = None if position_bias is None else _sequence(position_bias, number)
         mask: Mask | None
@@ -195,8 +224,9 @@ def _attention(
             prescale=_prescale(module, scaling),
         )
         record, output = record.with_row_lse()
-        outputs.append(output)
-        records.append(record)
+        changed = None if changes is None else changes.change(call, record)
+        outputs.append(output if changed is None else changed.output(output))
+        records.append(record if changed is None else changed)
     joined = torch.stack(outputs).transpose(1, 2).contiguous()  # (batch, n_q, n_heads, d_v)
     if active is not None:
         if active.watch is not None:
@@ -214,6 +244,7 @@ def _compared(
     call = comparison.calls[comparison.seen]
     comparison.seen += 1
     for number, ours in enumerate(call.attentions):
+        assert isinstance(ours, Attention)  # only runs without interventions are compared
         left_out = ours.masked_rows() | comparison.padded_queries[ours].to(weights.device)
         gap = (ours.weights() - weights[number].float()).abs().amax(-1)  # (n_heads, n_q)
         gap = gap.masked_fill(left_out, 0.0).nan_to_num(math.inf)

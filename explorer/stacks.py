@@ -13,6 +13,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from explorer.attention import Attention
+from explorer.changed_attention import ChangedAttention
 from explorer.interface import Call
 from explorer.tokens import Tokens
 
@@ -58,6 +59,10 @@ class GivenWeights:
         return ~(self.given > 0).any(0).any(-1)[None]
 
 
+AnyAttention = Attention | ChangedAttention | GivenWeights
+"""What a layer's attention can be: ours, ours with interventions, or given by the model."""
+
+
 @dataclass(frozen=True, eq=False)
 class Stack:
     """Like layers of one kind: "encoder", "decoder" or "cross"."""
@@ -65,7 +70,7 @@ class Stack:
     name: str
     query_tokens: Tokens
     key_tokens: Tokens
-    layers: tuple[Attention | GivenWeights, ...]
+    layers: tuple[AnyAttention, ...]
     layer_numbers: tuple[int, ...]
     """The model's own number of each layer: a hybrid model has attention in some only."""
     n_layers: int
@@ -86,7 +91,7 @@ class Stack:
         """True for the rows that mean nothing."""
         return torch.tensor(self.query_tokens.padding, dtype=torch.bool)
 
-    def layer(self, number: int) -> Attention | GivenWeights:
+    def layer(self, number: int) -> AnyAttention:
         """The attention of the layer with this number; KeyError names those there are."""
         if number not in self.layer_numbers:
             raise KeyError(f"layer {number} has no attention; these have: {self.layer_numbers}")
@@ -98,32 +103,36 @@ class Layer(NamedTuple):
 
     kind: str
     number: int
-    attentions: Sequence[Attention | GivenWeights]
+    attentions: Sequence[AnyAttention]
 
 
-def layers_of(model: PreTrainedModel, calls: Sequence[Call]) -> list[Layer]:
+def places_of(model: PreTrainedModel, calls: Sequence[Call]) -> list[tuple[str, int]]:
     """Kind and number of each call, from the module's path: its first number is the layer.
 
     What is left of the path without that number is the same for all layers of one kind.
     """
     paths = {module: path for path, module in model.named_modules()}
-    found: dict[str, list[tuple[int, Call]]] = {}
-    for call in calls:
+    alike: dict[str, list[tuple[int, int]]] = {}  # (call, layer) by what is left of the path
+    for at, call in enumerate(calls):
         path = paths[call.module]
         digits = re.search(r"(?<![^.])\d+(?![^.])", path)
         rest = path if digits is None else path[: digits.start()] + "#" + path[digits.end() :]
-        found.setdefault(rest, []).append((int(digits[0]) if digits else 0, call))
-    layers: list[Layer] = []
-    for rest, numbered in found.items():
-        if len({number for number, _ in numbered}) < len(numbered):
+        alike.setdefault(rest, []).append((at, int(digits[0]) if digits else 0))
+    places: dict[int, tuple[str, int]] = {}
+    for rest, numbered in alike.items():
+        if len({number for _, number in numbered}) < len(numbered):
             # One module run again and again (ALBERT): its layers are its calls.
-            numbered = [(at, call) for at, (_, call) in enumerate(numbered)]
-        kind = _kind(rest, numbered[0][1])
-        taken = {layer.number for layer in layers if layer.kind == kind}
-        if taken & {number for number, _ in numbered}:
+            numbered = [(at, number) for number, (at, _) in enumerate(numbered)]
+        kind = _kind(rest, calls[numbered[0][0]])
+        if any((kind, number) in places.values() for _, number in numbered):
             kind = f"{kind} {rest}"  # two unlike attentions in one layer: the path tells them apart
-        layers += [Layer(kind, number, call.attentions) for number, call in numbered]
-    return layers
+        places |= {at: (kind, number) for at, number in numbered}
+    return [places[at] for at in range(len(calls))]
+
+
+def layers_at(places: Sequence[tuple[str, int]], calls: Sequence[Call]) -> list[Layer]:
+    """The calls as layers of the kinds and numbers that `places_of` has found."""
+    return [Layer(*place, call.attentions) for place, call in zip(places, calls, strict=True)]
 
 
 def stacks_of(

@@ -11,8 +11,7 @@ import pandas as pd
 import streamlit as st
 from torch import Tensor
 
-from explorer.attention import Attention
-from explorer.capture import GivenWeights, Stack
+from explorer.capture import AnyAttention, GivenWeights, Stack
 from explorer.figures.bars import row_bars
 from explorer.figures.domain import Kind, head_map_alt
 from explorer.figures.heatmap import head_map
@@ -78,7 +77,7 @@ class Shown(NamedTuple):
     def of(
         cls,
         stack: Stack,
-        record: Attention | GivenWeights,
+        record: AnyAttention,
         head: int,
         rows: list[int],
         keys: list[int],
@@ -86,7 +85,7 @@ class Shown(NamedTuple):
         """Some rows and keys of one head, as arrays."""
         values: dict[Kind, npt.NDArray[np.float32]]
         values = {"weights": _array(record.weights([head], rows, keys))}
-        if isinstance(record, Attention):
+        if not isinstance(record, GivenWeights):
             values["scores"] = _array(record.scores([head], rows, keys))
             values["dots"] = _array(record.dots([head], rows, keys))
         forbidden = ~record.allowed([head], rows, keys)[0].cpu().numpy()
@@ -112,7 +111,7 @@ def _choose_query(click: Click, rows: list[int]) -> None:
         st.session_state["query"] = rows[click.y]
 
 
-def _say_hidden(record: Attention | GivenWeights, head: int, shown: Shown) -> None:
+def _say_hidden(record: AnyAttention, head: int, shown: Shown) -> None:
     whole = _array(record.weights([head], shown.rows)).sum(-1)
     hidden = float((whole - shown.values["weights"].sum(-1)).mean())
     st.caption(
