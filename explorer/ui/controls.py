@@ -173,7 +173,12 @@ def choose_one(
         st.selectbox(*arguments, key=name, format_func=options.__getitem__, help=help)
     elif len(options) > 1:
         st.segmented_control(
-            *arguments, key=name, format_func=options.__getitem__, help=help, required=True
+            *arguments,
+            key=name,
+            format_func=options.__getitem__,
+            help=help,
+            required=True,
+            wrap=True,
         )
     address.finish(name, first)
     return next(option for option in options if option == st.session_state[name])
@@ -192,6 +197,14 @@ def choose_head(stack: Stack) -> tuple[int, int]:
     layer = choose_number("layer", list(stack.layer_numbers))
     head = choose_number("head", list(range(stack.layer(layer).n_heads)))
     return layer, head
+
+
+def visible(stack: Stack, hide_special: bool) -> tuple[list[int], list[int]]:
+    """Positions of the queries and keys to show; all where nothing else would be left."""
+    rows = [n for n, special in enumerate(stack.query_tokens.special) if not special]
+    keys = [n for n, special in enumerate(stack.key_tokens.special) if not special]
+    every = list(range(len(stack.query_tokens))), list(range(len(stack.key_tokens)))
+    return (rows or every[0], keys or every[1]) if hide_special else every
 
 
 def choose_number(name: str, options: Sequence[int]) -> int:

@@ -38,7 +38,7 @@ def show(stack: Stack, layer: int, head: int) -> Shown:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         kind = controls.choose_one("show", {each: KINDS[each] for each in kinds}, buttons=True)
         hide = controls.choose_yes("hide_special", "Hide special tokens")
-    rows, keys = _visible(stack, hide)
+    rows, keys = controls.visible(stack, hide)
     shown = Shown.of(stack, record, head, rows, keys)
     others = {name: values for name, values in shown.values.items() if name != kind}
     figure = head_map(
@@ -96,14 +96,6 @@ class Shown(NamedTuple):
 def _array(of_one_head: Tensor) -> npt.NDArray[np.float32]:
     found: npt.NDArray[np.float32] = of_one_head[0].float().cpu().numpy()
     return found
-
-
-def _visible(stack: Stack, hide_special: bool) -> tuple[list[int], list[int]]:
-    """Positions of the queries and keys to show; all where nothing else would be left."""
-    rows = [n for n, special in enumerate(stack.query_tokens.special) if not special]
-    keys = [n for n, special in enumerate(stack.key_tokens.special) if not special]
-    every = list(range(len(stack.query_tokens))), list(range(len(stack.key_tokens)))
-    return (rows or every[0], keys or every[1]) if hide_special else every
 
 
 def _choose_query(click: Click, rows: list[int]) -> None:
