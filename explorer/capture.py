@@ -66,6 +66,9 @@ class Capture:
     hidden: Tensor | None
     """The last hidden state, (positions, d_model), where the model gives it."""
     notes: tuple[str, ...] = ()
+    hidden_states: tuple[Tensor, ...] = ()
+    """What enters each layer and leaves the last, each (positions, d_model); of the decoder where
+    there are two. Kept by `changed` only."""
     _run: _Run | None = field(default=None, repr=False)
     _number: int = field(default=0, repr=False)
 
@@ -223,10 +226,19 @@ class _Named(NamedTuple):
                 _of(outputs, "logits", number),
                 _of(outputs, "last_hidden_state", number),
                 self.notes[number],
+                _states_of(outputs, number),
                 _number=number,
             )
             for number in range(len(self.tokens))
         ]
+
+
+def _states_of(outputs: Any, number: int) -> tuple[Tensor, ...]:
+    for name in ("decoder_hidden_states", "hidden_states"):
+        states = getattr(outputs, name, None)
+        if states is not None:
+            return tuple(state[number] for state in states)
+    return ()
 
 
 @dataclass(eq=False)
@@ -262,7 +274,7 @@ class _Run:
             return changed(attention, self.places[call], interventions)
 
         with memory_errors(), interface.changing(change), interface.recording(self.model) as seen:
-            outputs = given.forward(self.model, self.inputs)
+            outputs = given.forward(self.model, self.inputs, output_hidden_states=True)
         layers = layers_at(self.places, seen.calls)
         return self.named.captures(self.model, layers, outputs)[number]
 
