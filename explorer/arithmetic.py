@@ -10,7 +10,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from explorer.attention import Attention, scored
-from explorer.multihead import MultiHeadAttention
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +19,9 @@ class Products:
     first: Float[Tensor, " n"]
     second: Float[Tensor, " n"]
     total: float
-    """The sum, as the whole matrix product has it: to rounding, that of the terms."""
+    """The sum, as the whole matrix product has it: to rounding, that of the terms and the bias."""
+    bias: float | None = None
+    """A number added to the sum, where the layer has one."""
 
     @property
     def terms(self) -> Float[Tensor, " n"]:
@@ -144,15 +145,20 @@ def concatenated(attention: Attention) -> Float[Tensor, "query_length all_heads"
 
 
 @torch.no_grad()
-def joined(attention: Attention, layer: MultiHeadAttention) -> Float[Tensor, "query_length d_out"]:
-    """The heads joined: their outputs side by side, times W_O."""
-    return layer.join(attention.replace(on_masked_row="zero").output())
+def joined(attention: Attention) -> Float[Tensor, "query_length d_out"]:
+    """The heads joined: their outputs side by side, times W_O. The record must have a W_O."""
+    return attention.replace(on_masked_row="zero").joined()
 
 
 @torch.no_grad()
-def joined_number(
-    attention: Attention, layer: MultiHeadAttention, row: int, dimension: int
-) -> Products:
-    """One number of the layer's output: the heads side by side on a row of W_O's weight."""
-    side = concatenated(attention)
-    return projected(side, layer.W_O, row, dimension)
+def joined_number(attention: Attention, row: int, dimension: int) -> Products:
+    """One number of the layer's output: the heads side by side on a column of W_O."""
+    W_O, bias = attention.output_weight, attention.output_bias
+    if W_O is None:
+        raise ValueError("attention: this record has no W_O, so its heads can't be joined.")
+    return Products(
+        concatenated(attention)[row],
+        W_O[:, :, dimension].detach().flatten().float(),
+        float(joined(attention)[row, dimension]),
+        None if bias is None else float(bias[dimension]),
+    )

@@ -219,7 +219,7 @@ def _attention(
             scale=scaling,
             bias=None if bias is None else bias.to(query.dtype),
             softcap=softcap,
-            sinks=None if s_aux is None else s_aux.to(query.dtype),
+            sinks=None if s_aux is None else s_aux.detach().to(query.dtype),
             on_masked_row="zero",
             prescale=_prescale(module, scaling),
         )

@@ -1,16 +1,15 @@
-"""Numbers per head: each a function of a block of weights, one number for each head and query.
+"""Numbers per head, measured in blocks of rows: any length, and no n × n table.
 
 A head's number is the mean over its queries. Queries that are padding, and rows that the metric
-cannot judge (no key at all; for a share, a single key), are left out. Weights are read in blocks
-of rows, so a number needs no n × n table.
+cannot judge (no key at all; for a share, a single key), are left out. What each number says stands
+in metric_table.py, how it is worked out in row_measures.py.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 import pandas as pd
 import torch
@@ -18,9 +17,40 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from explorer.masks import Positions
+from explorer.metric_table import BY_NAME, EVERY, METRICS, QUICK, REPEATED, Metric
+from explorer.row_measures import (
+    ReadTokens,
+    Rows,
+    TokenMarks,
+    entropy,
+    largest_weight,
+    marks_of,
+)
+from explorer.streaming import workers
+
+__all__ = [
+    "BLOCK_WEIGHTS",
+    "EVERY",
+    "LARGEST_MAP",
+    "METRICS",
+    "QUICK",
+    "REPEATED",
+    "MeasuredStack",
+    "Metric",
+    "Rows",
+    "TokenStack",
+    "WeightedLayer",
+    "entropy",
+    "head_metrics",
+    "largest_weight",
+    "layer_metrics",
+    "marks_of",
+]
 
 BLOCK_WEIGHTS = 1 << 22
 """Weights looked at at once: 16 MiB in float32."""
+LARGEST_MAP = 512
+"""Longest side of a map that is measured as a whole; past it such a number is NaN."""
 
 
 @runtime_checkable
@@ -41,7 +71,7 @@ class WeightedLayer(Protocol):
 
 @runtime_checkable
 class MeasuredStack(Protocol):
-    """What the table reads of a stack."""
+    """What is read of a stack without its tokens."""
 
     @property
     def name(self) -> str: ...
@@ -53,167 +83,86 @@ class MeasuredStack(Protocol):
     def padded_queries(self) -> Tensor: ...
 
 
-class Rows(NamedTuple):
-    """Some rows of a layer, as a metric sees them."""
+@runtime_checkable
+class TokenStack(MeasuredStack, Protocol):
+    """What the table reads of a stack."""
 
-    weights: Float[Tensor, "n_heads rows key_length"]
-    allowed: Bool[Tensor, "#n_heads rows key_length"]
-    positions: Float[Tensor, " rows"]
-    """Each query's own position among the keys; the queries are the last ones."""
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A number per head: what it is called, its unit, what it says, and where it comes from."""
-
-    name: str
-    title: str
-    unit: str
-    meaning: str
-    source: str
-    measure: Callable[[Rows], Float[Tensor, "n_heads rows"]]
-    same_sequence: bool = False
-    """Whether it needs queries and keys to be the same tokens; cross-attention has no such."""
+    @property
+    def query_tokens(self) -> ReadTokens: ...
+    @property
+    def key_tokens(self) -> ReadTokens: ...
 
 
-def entropy(rows: Rows) -> Float[Tensor, "n_heads rows"]:
-    """How widely a query spreads its weights, in nats: 0 for one key, log n for n equal ones."""
-    spread: Tensor = -torch.special.xlogy(rows.weights, rows.weights).sum(-1)
-    return spread
-
-
-def entropy_share(rows: Rows) -> Float[Tensor, "n_heads rows"]:
-    """Entropy as a share of log(keys the query may use); NaN where it may use one only."""
-    n_allowed = rows.allowed.sum(-1)  # (n_heads or 1, rows)
-    largest = n_allowed.to(rows.weights.dtype).log()
-    return torch.where(n_allowed > 1, entropy(rows) / largest, torch.nan)
-
-
-def distance(rows: Rows) -> Float[Tensor, "n_heads rows"]:
-    """How far from itself a query looks, in tokens: |query − key| averaged by weight."""
-    keys = torch.arange(rows.weights.shape[-1], device=rows.weights.device)
-    return (rows.weights * (rows.positions[:, None] - keys).abs()).sum(-1)
-
-
-def largest_weight(rows: Rows) -> Float[Tensor, "n_heads rows"]:
-    """The query's largest weight, a share of 1."""
-    return rows.weights.amax(-1)
-
-
-def weight_on_first(rows: Rows) -> Float[Tensor, "n_heads rows"]:
-    """The weight on the first key, a share of 1."""
-    return rows.weights[..., 0]
-
-
-def weight_on_self(rows: Rows) -> Float[Tensor, "n_heads rows"]:
-    """The weight on the query's own position, a share of 1; NaN where it is not among the keys."""
-    return _weight_at(rows, 0)
-
-
-def weight_on_previous(rows: Rows) -> Float[Tensor, "n_heads rows"]:
-    """The weight on the position before the query's, a share of 1; NaN for the first query."""
-    return _weight_at(rows, -1)
-
-
-def sink_weight(rows: Rows) -> Float[Tensor, "n_heads rows"]:
-    """What a row lacks to 1: the share that a model's sink takes."""
-    return 1 - rows.weights.sum(-1)
-
-
-def _weight_at(rows: Rows, offset: int) -> Tensor:
-    """The weight on the key `offset` places from the query, NaN where there is none."""
-    key = rows.positions.long() + offset  # (rows,)
-    there = (key >= 0) & (key < rows.weights.shape[-1])
-    index = key.clamp(0, rows.weights.shape[-1] - 1).expand(rows.weights.shape[0], -1)
-    found = rows.weights.gather(-1, index[..., None])[..., 0]
-    return torch.where(there, found, torch.nan)
-
-
-METRICS: tuple[Metric, ...] = (
-    Metric(
-        "entropy",
-        "Entropy",
-        "nats",
-        "How widely a query spreads its weights: 0 for one key, log n for n equal ones.",
-        "Shannon 1948; for heads: Clark et al. 2019, “What Does BERT Look At?”",
-        entropy,
-    ),
-    Metric(
-        "entropy_share",
-        "Entropy, of its maximum",
-        "share of 1",
-        "Entropy divided by the log of the number of keys the query may use.",
-        "Entropy normalised, so that rows with few keys (causal masks) can be compared.",
-        entropy_share,
-    ),
-    Metric(
-        "distance",
-        "Distance",
-        "tokens",
-        "How far away a query looks: |query − key| averaged by weight.",
-        "Vig and Belinkov 2019, “Analyzing the Structure of Attention”",
-        distance,
-        same_sequence=True,
-    ),
-    Metric(
-        "largest_weight",
-        "Largest weight",
-        "share of 1",
-        "The largest weight of a row.",
-        "Voita et al. 2019, who call it a head's confidence",
-        largest_weight,
-    ),
-    Metric(
-        "first",
-        "On the first token",
-        "share of 1",
-        "The weight on the first key, where many heads put what they don't need.",
-        "Xiao et al. 2024, “Efficient Streaming Language Models with Attention Sinks”",
-        weight_on_first,
-    ),
-    Metric(
-        "self",
-        "On itself",
-        "share of 1",
-        "The weight on the query's own position.",
-        "Clark et al. 2019, “What Does BERT Look At?”",
-        weight_on_self,
-        same_sequence=True,
-    ),
-    Metric(
-        "previous",
-        "On the previous token",
-        "share of 1",
-        "The weight on the position before the query's own; the first query has none.",
-        "Clark et al. 2019; Elhage et al. 2021, previous-token heads",
-        weight_on_previous,
-        same_sequence=True,
-    ),
-    Metric(
-        "sink",
-        "In the sink",
-        "share of 1",
-        "What the weights lack to 1. Only models with a learned sink, as gpt-oss, have any.",
-        "The row sum, by definition",
-        sink_weight,
-    ),
-)
-
-
+@torch.no_grad()
 def layer_metrics(
     layer: WeightedLayer,
     padded_queries: Bool[Tensor, " query_length"] | None = None,
     *,
     heads: Sequence[int] | None = None,
     same_sequence: bool = True,
+    names: Sequence[str] = QUICK,
+    marks: TokenMarks | None = None,
 ) -> dict[str, Float[Tensor, " heads"]]:
-    """Each metric of each head of one layer: the mean over the queries that count.
+    """The named metrics of each head of one layer: the mean over the queries that count.
 
-    NaN where no query counts, and for metrics that need one sequence where there are two.
+    NaN where no query counts, for metrics that need one sequence where there are two, and for
+    those that need tokens (`marks`) or scores that are not there. `names` are the quick ones
+    unless given; EVERY has all. Raises ValueError for an unknown name.
     """
+    chosen = [_named(name) for name in names]
+    fitting = [metric for metric in chosen if same_sequence or not metric.same_sequence]
+    found = _means(layer, padded_queries, heads, fitting, marks)
+    for metric in fitting:
+        if metric.of_map is not None:
+            found[metric.name] = _of_map(layer, padded_queries, heads, metric)
+    n_heads = layer.n_heads if heads is None else len(heads)
+    blank = torch.full((n_heads,), math.nan, dtype=torch.float64)
+    return {metric.name: found.get(metric.name, blank) for metric in chosen}
+
+
+def head_metrics(stack: TokenStack, names: Sequence[str] = QUICK) -> pd.DataFrame:
+    """A row for each layer and head, a column for each named metric; units in METRICS."""
+    marks = marks_of(stack.query_tokens, stack.key_tokens)
+
+    def measured(layer: WeightedLayer) -> dict[str, Tensor]:
+        return layer_metrics(
+            layer,
+            stack.padded_queries,
+            same_sequence=not stack.name.startswith("cross"),
+            names=names,
+            marks=marks,
+        )
+
+    tables = []
+    # Many small steps: a layer for each core stalls less than cores that share each step.
+    found = workers().map(measured, stack.layers)
+    for number, layer, numbers in zip(stack.layer_numbers, stack.layers, found, strict=True):
+        columns = {name: values.numpy() for name, values in numbers.items()}
+        tables.append(pd.DataFrame({"layer": number, "head": range(layer.n_heads), **columns}))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _named(name: str) -> Metric:
+    if name not in BY_NAME:
+        raise ValueError(f'names: there is no metric "{name}"; there are {", ".join(EVERY)}.')
+    return BY_NAME[name]
+
+
+def _means(
+    layer: WeightedLayer,
+    padded_queries: Tensor | None,
+    heads: Sequence[int] | None,
+    metrics: Sequence[Metric],
+    marks: TokenMarks | None,
+) -> dict[str, Tensor]:
+    """The mean over the rows that count, for each metric that looks at one row at a time."""
+    used = [(metric, metric.measure) for metric in metrics if metric.measure is not None]
+    if not used:
+        return {}
     n_q, n_k = layer.query_length, layer.key_length
     n_heads = layer.n_heads if heads is None else len(heads)
-    used = [metric for metric in METRICS if same_sequence or not metric.same_sequence]
+    # Read-only layers have weights alone.
+    with_scores = any(metric.needs_scores for metric, _ in used) and hasattr(layer, "scores")
     sums = torch.zeros(len(used), n_heads, dtype=torch.float64)
     counts = torch.zeros(len(used), n_heads, dtype=torch.float64)
     step = max(1, BLOCK_WEIGHTS // (n_heads * n_k))
@@ -222,28 +171,49 @@ def layer_metrics(
         weights = layer.weights(heads, rows)
         allowed = layer.allowed(heads, rows).to(weights.device)
         places = torch.arange(rows.start, rows.stop, device=weights.device) + (n_k - n_q)
-        block = Rows(weights, allowed, places.to(weights.dtype))
-        live = allowed.any(-1)  # (n_heads or 1, rows)
-        if padded_queries is not None:
-            live = live & ~padded_queries[rows].to(weights.device)
-        for at, metric in enumerate(used):
-            values = metric.measure(block).double()  # (n_heads, rows)
+        block = Rows(
+            weights,
+            allowed,
+            places.to(weights.dtype),
+            None if marks is None else marks.query_codes[rows].to(weights.device),
+            marks,
+            layer.scores(heads, rows) if with_scores else None,  # type: ignore[attr-defined]
+        )
+        live = _live(allowed, padded_queries, rows)
+        for at, (_, measure) in enumerate(used):
+            values = measure(block).double()  # (n_heads, rows)
             counted = live & values.isfinite()
             sums[at] += torch.where(counted, values, 0.0).sum(-1).cpu()
             counts[at] += counted.sum(-1).cpu()
     means = sums / counts  # 0 / 0 is NaN: no query counted
-    found = {metric.name: means[at] for at, metric in enumerate(used)}
-    blank = torch.full((n_heads,), math.nan, dtype=torch.float64)
-    return {metric.name: found.get(metric.name, blank) for metric in METRICS}
+    return {metric.name: means[at] for at, (metric, _) in enumerate(used)}
 
 
-def head_metrics(stack: MeasuredStack) -> pd.DataFrame:
-    """A row for each layer and head, a column for each metric; units in METRICS."""
-    tables = []
-    for number, layer in zip(stack.layer_numbers, stack.layers, strict=True):
-        numbers = layer_metrics(
-            layer, stack.padded_queries, same_sequence=not stack.name.startswith("cross")
-        )
-        columns = {name: values.numpy() for name, values in numbers.items()}
-        tables.append(pd.DataFrame({"layer": number, "head": range(layer.n_heads), **columns}))
-    return pd.concat(tables, ignore_index=True)
+def _of_map(
+    layer: WeightedLayer,
+    padded_queries: Tensor | None,
+    heads: Sequence[int] | None,
+    metric: Metric,
+) -> Tensor:
+    """A number of the whole map, its rows that don't count set to 0; NaN for a map too large."""
+    n_heads = layer.n_heads if heads is None else len(heads)
+    found = torch.full((n_heads,), math.nan, dtype=torch.float64)
+    if max(layer.query_length, layer.key_length) > LARGEST_MAP:
+        return found
+    every = slice(0, layer.query_length)
+    weights = layer.weights(heads, every)
+    live = _live(layer.allowed(heads).to(weights.device), padded_queries, every)
+    counted = (live & weights.isfinite().all(-1))[..., None]  # (h, n_q, 1)
+    assert metric.of_map is not None  # the caller's choice
+    for head, (table, rows) in enumerate(zip(weights, counted, strict=True)):
+        if bool(rows.any()):
+            found[head] = metric.of_map(torch.where(rows, table, 0.0)[None])[0].cpu()
+    return found
+
+
+def _live(allowed: Tensor, padded_queries: Tensor | None, rows: slice) -> Tensor:
+    """True for the rows that mean something, (n_heads or 1, rows)."""
+    live = allowed.any(-1)
+    if padded_queries is not None:
+        live = live & ~padded_queries[rows].to(live.device)
+    return live

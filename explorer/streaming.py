@@ -333,7 +333,7 @@ _pool: ThreadPoolExecutor | None = None
 _pool_lock = threading.Lock()
 
 
-def _workers() -> ThreadPoolExecutor:
+def workers() -> ThreadPoolExecutor:
     """One thread for each core, each with single-threaded operations.
 
     Threads inside many small operations meet at barriers, and stall when cores are busy.
@@ -360,5 +360,5 @@ def _over_cores(work: Callable[[slice], None], n_heads: int) -> None:
         with torch.inference_mode(inference):
             work(slice(head, head + 1))
 
-    for _ in _workers().map(one, range(n_heads)):
+    for _ in workers().map(one, range(n_heads)):
         pass

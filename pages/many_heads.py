@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from explorer.ui import frame, lesson, many_heads, one_head
+from explorer.ui import frame, lesson, many_heads, one_head, width
 from explorer.ui.quiz import test_yourself
 
 frame.page(
@@ -13,7 +13,7 @@ frame.page(
 split = many_heads.choose()
 many_heads.say_split(split)
 
-left, right = st.columns(2, gap="large")
+left, right = width.side_by_side()
 with left:
     st.subheader("What each head looks at", anchor=False)
     head = many_heads.choose_head(split)

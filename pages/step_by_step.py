@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from explorer.ui import cell_arithmetic, frame, quiz, station_words, stations
+from explorer.ui import cell_arithmetic, frame, quiz, station_words, stations, width
 from explorer.ui.lesson import proof
 from explorer.ui.scene import choose_cell, choose_scene
 from explorer.ui.step_questions import QUESTIONS
@@ -16,7 +16,7 @@ frame.page(
 scene = choose_scene()
 station = choose_station(scene.times)
 
-left, right = st.columns([5, 3], gap="large")
+left, right = width.side_by_side((5.0, 3.0))
 with right:
     station_words.explain(scene, station)
     with st.container(horizontal=True, gap="small"):

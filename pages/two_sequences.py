@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from explorer.ui import frame, lesson, one_head, two_sequences
+from explorer.ui import frame, lesson, one_head, two_sequences, width
 from explorer.ui.quiz import test_yourself
 
 frame.page(
@@ -12,7 +12,7 @@ frame.page(
 )
 stack = two_sequences.choose()
 
-left, right = st.columns(2, gap="large")
+left, right = width.side_by_side()
 with left:
     st.subheader("The shapes", anchor=False)
     two_sequences.shapes(stack)

@@ -10,7 +10,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import AutoModel, PreTrainedTokenizerFast
 
-from tests.small_models import SMALL, SMALL_GROUPED, small_model
+from tests.small_models import SMALL, SMALL_GROUPED, SMALL_SEQ2SEQ, small_model
 
 BYTES: dict[str, Any] = {"vocab_size": 259, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 LARGE = {**SMALL, **BYTES}
@@ -38,6 +38,7 @@ KINDS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
             "decoder_start_token_id": 0,
         },
     ),
+    "denoiser": ("bart", {**SMALL_SEQ2SEQ, **BYTES}),
     "off-interface": ("bloom", {**BYTES, "hidden_size": 32, "n_layer": 2, "n_head": 4}),
     "no-numbers": ("bert", LARGE),
 }

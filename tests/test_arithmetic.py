@@ -177,11 +177,21 @@ def test_heads_side_by_side_and_joined_are_the_layers_own_output() -> None:
     assert side[3, 4:].tolist() == pytest.approx(attention.output()[1, 3].tolist())
     with torch.no_grad():
         whole = layer(x)
-    torch.testing.assert_close(joined(attention, layer), whole)
-    found = joined_number(attention, layer, 3, 6)
+    torch.testing.assert_close(joined(attention), whole)
+    found = joined_number(attention, 3, 6)
     assert len(found.first) == 8
     assert float(found.terms.sum()) == pytest.approx(found.total, abs=1e-5)
     assert found.total == pytest.approx(float(whole[3, 6]), abs=1e-5)
+
+
+def test_a_bias_after_w_o_is_one_more_term() -> None:
+    record = MultiHeadAttention(8, 2, seed=1).attention(torch.randn(5, 8))
+    bias = torch.arange(8.0)
+    found = joined_number(record.replace(output_bias=bias), 3, 6)
+    assert found.bias == 6
+    assert float(found.terms.sum()) + 6 == pytest.approx(found.total, abs=1e-5)
+    with pytest.raises(ValueError, match="no W_O"):
+        joined_number(record.replace(output_weight=None), 3, 6)
 
 
 def test_a_number_of_a_query_is_a_row_of_x_on_a_column_of_w_q() -> None:

@@ -28,7 +28,10 @@ NARROWER = {
     "explorer/multihead.py": ARITHMETIC,
     "explorer/maps.py": ARITHMETIC,
     "explorer/metrics.py": TABLES,
+    "explorer/similarity.py": ARITHMETIC | {"scipy"},
     "explorer/scaling.py": TABLES,
+    "explorer/head_scaling.py": TABLES,
+    "explorer/head_findings.py": TABLES,
     "explorer/cost.py": ARITHMETIC | {"psutil"},
 }
 

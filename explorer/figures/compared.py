@@ -83,10 +83,8 @@ def compared_rows(
                 "showlegend": False,
             }
         )
-        titles += [
-            _said(panel, start, colors.text),
-            *_not_numbers(panel, places, f"x{suffix}", colors),
-        ]
+        traces += _not_numbers(panel, places, f"x{suffix}", colors)
+        titles.append(_said(panel, start, colors.text))
         axes[f"xaxis{suffix}"] = frame.axis(colors, "", 1, fixedrange=True) | {
             "domain": [start, start + width],
             "range": [0, 1.45 * top],  # room for the numbers
@@ -144,18 +142,20 @@ def _said(panel: Panel, start: float, color: str) -> dict[str, Any]:
 def _not_numbers(
     panel: Panel, places: Sequence[int], axis: str, colors: Ink
 ) -> list[dict[str, Any]]:
+    """NaN written out where the bar would be; one trace, as an annotation each is slow."""
+    missing = [place for place in places if np.isnan(panel.values[place])]
+    if not missing:
+        return []
     return [
-        {
-            "text": "NaN",
-            "x": 0,
-            "y": place,
-            "xref": axis,
-            "yref": "y",
-            "xanchor": "left",
-            "xshift": 3,
-            "showarrow": False,
-            "font": frame.font(colors),
+        frame.NOTHING
+        | {
+            "mode": "text",
+            "x": [0] * len(missing),
+            "y": missing,
+            "xaxis": axis,
+            "text": [" NaN"] * len(missing),
+            "textposition": "middle right",
+            "textfont": frame.font(colors),
+            "cliponaxis": False,
         }
-        for place in places
-        if np.isnan(panel.values[place])
     ]

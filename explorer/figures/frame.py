@@ -98,6 +98,8 @@ def axis(ink: Ink, title: str, n: int, *, down: bool = False, **more: Any) -> di
         "tickcolor": ink.line,
         "showline": False,
         "automargin": False,
+        # Margins hold the labels; looking for those that reach out takes a third of the drawing.
+        "ticklabeloverflow": "allow",
         **more,
     }
 

@@ -26,6 +26,9 @@ ON_ITS_WAY = 2.0
 SEND_AGAIN = "send again"
 """True in a run that may overtake the first one on its way to the browser: a control that had its
 value from that run alone would stand there empty."""
+JUST_OPENED, LAST_SEEN = "just opened", "last seen"  # in session_state
+SETTLES = 2.0
+"""Seconds from the end of a page's first run in which an early click may overtake it."""
 
 
 class Written(NamedTuple):
@@ -41,10 +44,15 @@ def arrive(page: str) -> None:
 
     The address was another page's, and a control of the same name may be of another kind.
     """
-    state = st.session_state
+    state, now = st.session_state, time.monotonic()
     if state.get("page") == page:
+        # A click as soon as the first control is there, and the next one right after it.
+        state[JUST_OPENED] = state[JUST_OPENED] and now - state[LAST_SEEN] < SETTLES
+        state[SEND_AGAIN] = state[JUST_OPENED]
+        state[LAST_SEEN] = now
         return
-    state["page"] = page
+    state["page"], state[JUST_OPENED], state[SEND_AGAIN] = page, True, False
+    state[LAST_SEEN] = now
     for name in map(str, list(state)):
         if name.endswith(" written") or f"{name} kept" in state:
             del state[name]
@@ -84,6 +92,7 @@ def finish(name: str, default: Any) -> None:
     state = st.session_state
     value = state[name]
     state[f"{name} kept"] = value
+    state[LAST_SEEN] = time.monotonic()
     refused = state.get(f"{name} refused")
     if refused is not None:
         if refused[1] == value:

@@ -41,7 +41,7 @@ def choose_dimension(scene: Scene, station: str) -> int:
     """Which number of a vector is computed, where the station has such."""
     attention = scene.attention
     if station == "join":
-        size = scene.layer.d_out if scene.layer is not None else 0
+        size = 0 if attention.output_weight is None else attention.output_weight.shape[-1]
     elif station == "values":
         size = attention.d_v
     elif station == "qkv" and scene.layer is not None:
@@ -99,6 +99,8 @@ def terms(
     if not everything:
         rest = math.fsum(product[FEW:])
         lines.append(f"| {n - FEW} more | | | {number(rest)} |")
+    if products.bias is not None:
+        lines.append(f"| bias | | | {number(products.bias)} |")
     lines.append(f"| **sum** | | | **{number(products.total)}** |")
     st.markdown("\n".join(lines))
 
@@ -194,15 +196,10 @@ def _output(scene: Scene, place: Place, query: str) -> None:
 
 def _join(scene: Scene, place: Place, query: str) -> None:
     """One number of the layer's output: the heads side by side on a column of W_O."""
-    if scene.layer is None:
-        st.caption(
-            "The example has one head and no W_O: the head's output is the result."
-            if scene.is_example
-            else "The model's own W_O is not part of what is recorded, so this stops at the heads "
-            "side by side."
-        )
+    if scene.attention.output_weight is None:
+        st.caption("The example has one head and no W_O: the head's output is the result.")
         return
-    found = arithmetic.joined_number(scene.attention, scene.layer, place.row, place.dimension)
+    found = arithmetic.joined_number(scene.attention, place.row, place.dimension)
     _heading(f"Output of “{query}”, dimension {place.dimension}")
     d_v = scene.attention.d_v
     labels = [f"h{n // d_v} d{n % d_v}" for n in range(len(found.first))]

@@ -19,13 +19,15 @@ from explorer.cost import (
     slope,
     table_bytes,
 )
-from explorer.figures.curves import growth
-from explorer.ui import frame, lesson
+from explorer.figures.lines import Line, lines
+from explorer.ui import frame, lesson, width
 from explorer.ui.words import plain
 
 SHORTEST = 128
 LENGTHS = {1024: "1,024", 2048: "2,048", 4096: "4,096", 8192: "8,192", 16384: "16,384"}
 CONTEXTS = (1_000, 4_000, 16_000, 64_000, 256_000, 1_000_000)
+LEAST_SLOPE, LARGEST_SLOPE = 0.3, 3.0
+"""No method grows like a power outside of these on a quiet machine."""
 BYTE_TICKS = {1e5: "100 KB", 1e6: "1 MB", 1e7: "10 MB", 1e8: "100 MB", 1e9: "1 GB", 1e10: "10 GB"}
 TIME_TICKS = {1e-4: "0.1 ms", 1e-3: "1 ms", 1e-2: "10 ms", 0.1: "0.1 s", 1.0: "1 s", 10.0: "10 s"}
 
@@ -94,22 +96,28 @@ def curves(found: Sequence[Measured]) -> None:
         ),
     ):
         pairs = list(zip(done, numbers, strict=True))
-        series = {
-            method: (
-                [float(one.length) for one, _ in pairs if one.method == method],
-                [float(number) for one, number in pairs if one.method == method],
+        series = [
+            Line(
+                method,
+                [one.length for one, _ in pairs if one.method == method],
+                [number for one, number in pairs if one.method == method],
+                markers=True,
             )
             for method in METHODS
-        }
+        ]
         with column:
             st.subheader(title, anchor=False)
-            figure = growth(
+            figure = lines(
                 series,
                 x_title="tokens",
                 y_title=unit,
                 theme=frame.theme(),
+                x_log=True,
+                y_log=True,
                 x_ticks=ticks,
                 y_ticks=y_ticks,
+                hover="%{y:.3s}",
+                width=width.column(),
             )
             st.plotly_chart(
                 figure,
@@ -137,12 +145,16 @@ def curves(found: Sequence[Measured]) -> None:
 
 def _say_slopes(done: Sequence[Measured]) -> None:
     """The fitted exponents in a sentence."""
-    parts = []
-    for method in METHODS:
-        power = slope([one for one in done if one.method == method])
-        if power is not None:
-            parts.append(f"{method} **n^{power:.2f}**")
-    if parts:
+    slopes = {method: slope([one for one in done if one.method == method]) for method in METHODS}
+    powers = [power for power in slopes.values() if power is not None]
+    parts = [f"{method} **n^{power:.2f}**" for method, power in slopes.items() if power is not None]
+    if any(not LEAST_SLOPE <= power <= LARGEST_SLOPE for power in powers):
+        st.warning(
+            "These lines can't be read: something else kept the machine busy meanwhile. Measure "
+            "again when it is quiet.",
+            icon=":material/hourglass_disabled:",
+        )
+    elif parts:
         st.markdown(
             f"Time grows like {', '.join(parts)} over the longer half. The formula says n²: every "
             "query meets every key. Short texts lie flatter, where the fixed cost of a call shows; "

@@ -57,13 +57,38 @@ MENU: dict[str, tuple[Entry, ...]] = {
             "Time and memory over the length of the text, measured on this machine.",
         ),
     ),
-    "Why 1/√d_k": (),
+    "Why 1/√d_k": (
+        Entry(
+            "pages/scaling.py",
+            "Scaling",
+            ":material/tune:",
+            "Drag d_k from 1 to 4096 and watch softmax saturate, with 1/√d_k and without.",
+        ),
+        Entry(
+            "pages/real_heads.py",
+            "Real heads",
+            ":material/bubble_chart:",
+            "How far a real model's scores spread, and what softmax does with other scales.",
+        ),
+        Entry(
+            "pages/training.py",
+            "Training",
+            ":material/model_training:",
+            "Two small models learn side by side, with the factor and without: watch heads form.",
+        ),
+    ),
     "Look": (
         Entry(
             "pages/heads.py",
             "Heads",
             ":material/grid_view:",
             "Every head of a model on your text. Click one and read its weights token by token.",
+        ),
+        Entry(
+            "pages/lines.py",
+            "Lines",
+            ":material/timeline:",
+            "The weights of a layer as lines between tokens, its heads in their own colours.",
         ),
     ),
 }

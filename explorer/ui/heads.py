@@ -48,27 +48,26 @@ def _choose_head(click: Click, stack: Stack) -> None:
 
 def numbers(stack: Stack, layer: int, head: int) -> None:
     """This head's numbers, the mean over its queries."""
+    has_sink = getattr(stack.layer(layer), "sinks", None) is not None
+    names = (*NUMBERS, "sink") if has_sink else NUMBERS
+    wanted = [metric for metric in METRICS if metric.name in names]
     found = layer_metrics(
         stack.layer(layer),
         stack.padded_queries,
         heads=[head],
         same_sequence=not stack.name.startswith("cross"),
+        names=names,
     )
-    has_sink = getattr(stack.layer(layer), "sinks", None) is not None
-    wanted = (*NUMBERS, "sink") if has_sink else NUMBERS
     lines = ["| This head | Mean over queries |", "| --- | ---: |"]
-    for metric in METRICS:
+    for metric in wanted:
         value = float(found[metric.name][0])
-        if metric.name not in wanted:
-            continue
         written = f"{value:.2f} {metric.unit}" if metric.unit != "share of 1" else share(value)
         lines.append(f"| {metric.title} | {'–' if np.isnan(value) else written} |")
     st.markdown("\n".join(lines))
     with st.popover("What these numbers mean", icon=":material/help:", type="tertiary"):
-        for metric in METRICS:
-            if metric.name in wanted:
-                st.markdown(f"**{metric.title}.** {metric.meaning}")
-                st.caption(f"Source: {metric.source}")
+        for metric in wanted:
+            st.markdown(f"**{metric.title}.** {metric.meaning}")
+            st.caption(f"Source: {metric.source}")
 
 
 def proof(chosen_key: tuple[object, ...], capture: Capture, stack: Stack) -> None:

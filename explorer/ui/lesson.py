@@ -6,9 +6,10 @@ Vectors are random, a model's token embeddings, or its hidden states; projection
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 import torch
@@ -57,55 +58,98 @@ class Lesson:
         return replace(self, attention=changed)
 
 
+class Source(NamedTuple):
+    """Where the vectors of a text come from."""
+
+    kind: str
+    """One of VECTORS."""
+    layer: int = 0
+    """The layer whose hidden states they are."""
+    d_model: int = 8
+    """The size of random ones."""
+    seed: int = 0
+    """The seed of random ones."""
+
+
 def choose_lesson(most_tokens: int = 32, default_text: str = TEXT) -> Lesson:
     """Text, vectors and projections. Ends the page with a sentence where they can't be had."""
     text = text_line("text", "Text", default_text)
-    try:
-        with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-            projections = choice("projections", "Projections", PROJECTIONS)
-            vectors = "hidden" if projections == "model" else choice("vectors", "Vectors", VECTORS)
-            if projections == "model" or vectors == "hidden":
-                layers = cached.model(MODEL).n_layers or 1
-                layer = pick("from_layer", "Layer", range(layers))
-            if projections == "own":
-                with st.popover("Sizes and seed", icon=":material/tune:"):
-                    sizes = _choose_sizes(vectors == "random")
+    with readable(), st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        own = choose_projections() == "own"
+        source = choose_source() if own else Source("hidden", choose_layer())
+        if own:
+            with st.popover("Sizes and seed", icon=":material/tune:"):
+                sizes = _choose_sizes(source.kind == "random")
+            source = source._replace(d_model=sizes.pop("d_model", 0), seed=sizes["seed"])
 
         def on(text: str) -> Lesson:
-            if projections == "model":
-                return replace(_model_layer(text, layer, most_tokens), on=on)
-            source = (vectors, layer if vectors == "hidden" else 0)
-            return replace(_own_layer(text, source, sizes, most_tokens), on=on)
+            if not own:
+                return replace(model_layer(text, source.layer, most_tokens), on=on)
+            tokens, x, about = vectors_of(text, source, most_tokens)
+            layer = MultiHeadAttention(x.shape[1], **sizes)
+            return replace(own_layer(tokens, x, layer, about, sizes["seed"]), on=on)
 
         return on(text)
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """Ends the page with a sentence where a text or a model inside can't be read."""
+    try:
+        yield
     except (TextError, ModelError) as error:
         st.error(plain(str(error)), icon=":material/info:")
         st.stop()
 
 
-def _own_layer(
-    text: str, source: tuple[str, int], sizes: dict[str, Any], most_tokens: int
-) -> Lesson:
-    vectors, layer = source
-    if vectors == "random":
+def choose_projections() -> str:
+    """Whose queries, keys and values: one of PROJECTIONS."""
+    return choice("projections", "Projections", PROJECTIONS)
+
+
+def choose_source() -> Source:
+    """The kind of vectors, and the layer of hidden states."""
+    kind = choice("vectors", "Vectors", VECTORS)
+    return Source(kind, choose_layer() if kind == "hidden" else 0)
+
+
+def choose_layer() -> int:
+    """One of the layers of the bundled model."""
+    return pick("from_layer", "Layer", range(cached.model(MODEL).n_layers or 1))
+
+
+@st.cache_resource(max_entries=128, show_spinner=False)
+def vectors_of(
+    text: str, source: Source, most_tokens: int, positions: bool = True
+) -> tuple[Tokens, torch.Tensor, str]:
+    """The text's tokens, a vector for each, and where they come from in a few words.
+
+    Raises TextError, ModelError. positions: whether random vectors tell where a word stands.
+    """
+    if source.kind == "random":
         tokens = words(text, most_tokens)
-        x = random_embeddings(tokens, sizes["d_model"], sizes["seed"])
-        about = f"random vectors, seed {sizes['seed']}"
+        x = random_embeddings(tokens, source.d_model, source.seed, positions)
+        return tokens, x, f"random vectors, seed {source.seed}"
+    loaded = cached.model(MODEL)
+    encoded = encoded_within(loaded, text, most_tokens)
+    if source.kind == "embeddings":
+        x, about = token_embeddings(loaded, encoded), f"{loaded.title}'s token embeddings"
     else:
-        loaded = cached.model(MODEL)
-        encoded = encoded_within(loaded, text, most_tokens)
-        tokens = encoded.tokens
-        if vectors == "embeddings":
-            x, about = token_embeddings(loaded, encoded), f"{loaded.title}'s token embeddings"
-        else:
-            x = hidden_states(loaded, encoded, layer)
-            about = f"{loaded.title}'s hidden states at layer {layer}"
-    own = MultiHeadAttention(x.shape[1], **{k: v for k, v in sizes.items() if k != "d_model"})
-    about += f", projected by our own W_Q, W_K, W_V, seed {sizes['seed']}"
-    return Lesson(tokens, x, own, own.attention(x), about)
+        x = hidden_states(loaded, encoded, source.layer)
+        about = f"{loaded.title}'s hidden states at layer {source.layer}"
+    return encoded.tokens, x, about
 
 
-def _model_layer(text: str, layer: int, most_tokens: int) -> Lesson:
+def own_layer(
+    tokens: Tokens, x: torch.Tensor, layer: MultiHeadAttention, about: str, seed: int
+) -> Lesson:
+    """Vectors through projections of our own."""
+    about += f", projected by our own W_Q, W_K, W_V, seed {seed}"
+    return Lesson(tokens, x, layer, layer.attention(x), about)
+
+
+def model_layer(text: str, layer: int, most_tokens: int) -> Lesson:
+    """The text through a layer of the bundled model, with the model's own projections."""
     loaded = cached.model(MODEL)
     encoded_within(loaded, text, most_tokens)
     capture = cached.captured(MODEL, "auto", "auto", text, None, True, False)
@@ -157,7 +201,12 @@ def choice(name: str, label: str, titles: dict[str, str]) -> str:
         kept = st.session_state.get(f"{name} kept")
         st.session_state[name] = kept if kept in titles else first
     st.segmented_control(
-        label, list(titles), key=name, format_func=lambda option: titles[option], required=True
+        label,
+        list(titles),
+        key=name,
+        format_func=lambda option: titles[option],
+        required=True,
+        wrap=True,
     )
     address.finish(name, first)
     return str(st.session_state[name])

@@ -7,20 +7,18 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import streamlit as st
-import torch
 
+from explorer.arithmetic import concatenated
 from explorer.figures.grid import grid_alt, heads_grid
 from explorer.figures.matrix import matrix, matrix_alt
 from explorer.head_sizes import HeadSizes, divisors
 from explorer.metrics import layer_metrics
-from explorer.models import ModelError, TextError
 from explorer.multihead import MultiHeadAttention
-from explorer.ui import cached, frame, lesson, width
+from explorer.ui import frame, lesson, width
 from explorer.ui.outline import outline
 from explorer.ui.plotly_click import Click, cell_clicks
 from explorer.ui.quiz import Choice, Question
-from explorer.ui.words import plain, share
-from explorer.vectors import random_embeddings, token_embeddings, words
+from explorer.ui.words import share
 
 D_MODEL = 48
 """Divides by 1, 2, 3, 4, 6, 8, 12 and 16, so that many numbers of heads fit."""
@@ -28,44 +26,45 @@ MOST_HEADS = 16
 MOST_TOKENS = 32
 QUIET = {"displayModeBar": False}
 LABELS = 72  # pixels beside a picture
-VECTORS = {"random": "Random", "embeddings": "MiniLM's token embeddings"}
+MOST_OF_THEM = 0.99
+NARROW = 400  # pixels of half the page: with less, three pictures stand under one another
 
 
 class Split(NamedTuple):
-    """A text through one layer of our own, and how the layer is divided."""
+    """A text through one layer, and how the layer is divided."""
 
     sizes: HeadSizes
     lesson: lesson.Lesson
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the division is a trained model's own, and can't be changed."""
+        return self.lesson.layer is None
 
 
 def choose() -> Split:
     """Text, vectors, number of heads and of key/value heads. Ends the page where they can't be."""
     text = lesson.text_line("text", "Text", lesson.TEXT)
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        vectors = lesson.choice("many_vectors", "Vectors", VECTORS)
-        try:
-            if vectors == "random":
-                tokens = words(text, MOST_TOKENS)
-                x = random_embeddings(tokens, D_MODEL)
-                about = "random vectors"
-            else:
-                loaded = cached.model(lesson.MODEL)
-                encoded = lesson.encoded_within(loaded, text, MOST_TOKENS)
-                tokens = encoded.tokens
-                x = token_embeddings(loaded, encoded)
-                about = f"{loaded.title}'s token embeddings"
-        except (TextError, ModelError) as error:
-            st.error(plain(str(error)), icon=":material/info:")
-            st.stop()
+    with (
+        lesson.readable(),
+        st.container(horizontal=True, vertical_alignment="bottom", gap="medium"),
+    ):
+        if lesson.choose_projections() == "model":
+            built = lesson.model_layer(text, lesson.choose_layer(), MOST_TOKENS)
+            record = built.attention
+            sizes = HeadSizes(record.n_heads * record.d_k, record.n_heads, record.n_kv_heads)
+            return Split(sizes, built)
+        source = lesson.choose_source()._replace(d_model=D_MODEL)
+        tokens, x, about = lesson.vectors_of(text, source, MOST_TOKENS)
         d_model = x.shape[1]
         n_heads = lesson.pick("split", "Heads", tuple(divisors(d_model, MOST_HEADS)), 4)
         kv_options = tuple(reversed(divisors(n_heads, n_heads)))
         n_kv_heads = lesson.pick("split_kv", "Key/value heads", kv_options, n_heads)
         seed = lesson.pick("split_seed", "Seed", range(100))
     own = MultiHeadAttention(d_model, n_heads, n_kv_heads=n_kv_heads, seed=seed)
-    about += f", projected by our own W_Q, W_K, W_V, seed {seed}"
-    built = lesson.Lesson(tokens, x, own, own.attention(x), about)
-    return Split(HeadSizes(d_model, n_heads, n_kv_heads), built)
+    return Split(
+        HeadSizes(d_model, n_heads, n_kv_heads), lesson.own_layer(tokens, x, own, about, seed)
+    )
 
 
 def choose_head(split: Split) -> int:
@@ -100,7 +99,8 @@ def _choose(click: Click, split: Split) -> None:
 
 def each_head(split: Split) -> None:
     """A row for each head: which keys and values it uses, and how it looks."""
-    found = layer_metrics(split.lesson.attention)
+    names = ("entropy_share", "distance", "self")
+    found = layer_metrics(split.lesson.attention, names=names)
     group = split.sizes.n_heads // split.sizes.n_kv_heads
     heads = range(split.sizes.n_heads)
     st.dataframe(
@@ -124,8 +124,13 @@ def say_split(split: Split) -> None:
         f"The vectors have **d_model = {sizes.d_model}** numbers. **{sizes.n_heads}** "
         f"head{'s' * (sizes.n_heads != 1)} share{'s' * (sizes.n_heads == 1)} them: each works with "
         f"**d_k = {sizes.d_model} / {sizes.n_heads} = {sizes.d_k}**, so its scale is "
-        f"1/√{sizes.d_k} = {sizes.scale:.3f}. More heads see more different things, each with "
-        "smaller vectors."
+        f"1/√{sizes.d_k} = {sizes.scale:.3f}. "
+        + (
+            "This division was fixed before the model was trained. To try others, choose "
+            "projections of our own."
+            if split.fixed
+            else "More heads see more different things, each with smaller vectors."
+        )
     )
     if sizes.n_kv_heads < sizes.n_heads:
         groups = "; ".join(
@@ -161,60 +166,70 @@ def all_splits(split: Split) -> None:
             }
         )
     st.subheader("The same layer, divided otherwise", anchor=False)
+    trained = (
+        f" The model was trained with {split.sizes.n_heads} heads; each other line would be "
+        "another model. Biases are left out."
+    )
     st.markdown(
         "The number of heads changes no size of the layer: W_Q, W_K, W_V and W_O together keep "
         "4 · d_model² parameters. Only shared key/value heads make it smaller."
+        + (trained if split.fixed else "")
     )
     st.dataframe(pd.DataFrame(rows), hide_index=True)
 
 
 def joined(split: Split) -> None:
     """The heads' outputs side by side, W_O, and their product."""
-    sizes, length = split.sizes, len(split.lesson.tokens)
-    layer, attention = split.lesson.layer, split.lesson.attention
-    assert layer is not None  # this page's layer is always our own
-    with torch.no_grad():
-        output = attention.output()  # (n_heads, n, d_v)
-        side_by_side = output.transpose(0, 1).flatten(1)  # (n, n_heads · d_v)
-        whole = layer.join(output)  # (n, d_out)
+    sizes, attention = split.sizes, split.lesson.attention
+    W_O = attention.output_weight
     st.subheader("Side by side, then W_O", anchor=False)
     st.markdown(
         f"Each head gives every token {sizes.d_k} numbers. Put side by side they are "
         f"{sizes.n_heads} × {sizes.d_k} = {sizes.d_model} again. **W_O** mixes them, so that what "
         "one head found can reach every part of the token's new vector."
+        + ("" if attention.output_bias is None else " This model then adds a bias.")
     )
-    starts = range(sizes.d_k, sizes.d_model, sizes.d_k)
+    assert W_O is not None  # our own layer and the bundled model have one
+    side_by_side, whole = concatenated(attention), attention.joined()  # (n, h · d_v), (n, d_out)
     rows = split.lesson.tokens.texts
     dimensions = [str(number) for number in range(sizes.d_model)]
-    weight = layer.W_O.weight.detach().T  # (n_heads · d_v, d_out)
+    starts = range(sizes.d_k, sizes.d_model, sizes.d_k)
     pictures = (
-        (f"Heads side by side, ({length}, {sizes.d_model})", side_by_side, rows, starts),
-        (f"W_O, ({sizes.d_model}, {sizes.d_model})", weight, dimensions, ()),
-        (f"The layer's output, ({length}, {sizes.d_model})", whole, rows, ()),
+        ("Heads side by side", side_by_side, rows, starts),
+        ("W_O", W_O.flatten(0, 1), dimensions, ()),  # (h · d_v, d_out)
+        ("The layer's output", whole, rows, ()),
     )
-    for column, (name, values, labels, blocks) in zip(
-        st.columns(3, gap="medium"), pictures, strict=True
-    ):
-        numbers = np.ascontiguousarray(values.numpy())
-        with column:
-            st.markdown(f"**{name}**")
+    room = max(width.column() * 2 // 3 - 100, 160) if width.column() >= NARROW else 240
+    large = sizes.d_model > D_MODEL  # a model's vectors, in which a few numbers are far larger
+    with st.container(horizontal=True, gap="medium"):
+        for name, values, labels, blocks in pictures:
+            numbers = np.ascontiguousarray(values.detach().float().cpu().numpy())
+            most = float(np.quantile(np.abs(numbers), MOST_OF_THEM)) if large else None
             figure = matrix(
                 numbers,
                 row_labels=labels,
                 row_title="Token" if labels is rows else "From dimension",
                 theme=frame.theme(),
                 blocks=list(blocks),
-                max_px=max(160, width.column() * 2 // 3 - 100),
+                value_range=(-most, most) if most else None,
+                max_px=room,
                 max_height_px=300,
             )
-            st.plotly_chart(
-                figure,
-                key=f"joined_{name.split(',')[0]}",
-                theme=None,
-                config=QUIET,
-                width="content",
-                alt=matrix_alt(name, labels, numbers),
-            )
+            with st.container(width=figure.layout.width):
+                st.markdown(f"**{name}, ({numbers.shape[0]}, {numbers.shape[1]})**")
+                st.plotly_chart(
+                    figure,
+                    key=f"joined_{name}",
+                    theme=None,
+                    config=QUIET,
+                    width="content",
+                    alt=matrix_alt(name, labels, numbers),
+                )
+    if large:
+        st.caption(
+            f"Colours fit {MOST_OF_THEM:.0%} of each picture's numbers; the few beyond have the "
+            "colour of the end."
+        )
 
 
 QUESTIONS = (

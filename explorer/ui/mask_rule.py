@@ -231,7 +231,6 @@ def _brush(built: Built) -> None:
             icon=":material/block:" if cell else ":material/check:",
             on_click=flip,
             args=(built, query, key),
-            type="primary",
         )
         for label, table in (
             ("Allow all", torch.ones(n, n, dtype=torch.bool)),

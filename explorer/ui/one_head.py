@@ -28,6 +28,8 @@ TOOLS = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d",
 KINDS: dict[Kind, str] = {"weights": "Weights", "scores": "Scaled scores", "dots": "Dots"}
 IN_TOOLTIP: dict[Kind, str] = {"weights": "weight", "scores": "scaled score", "dots": "dot"}
 LARGEST_TABLE = 256
+MOST_BARS, FEWER_BARS = 80, 40
+"""Past so many keys bars would be hairlines; so many are drawn then."""
 WORTH_NAMING = 0.005  # a weight that would not read as "0 %"
 
 
@@ -127,17 +129,33 @@ def show_query(shown: Shown) -> None:
             "It does not say how much the key matters for what the model predicts."
         )
         outline("one_head", x=(0, len(shown.keys) - 1), y=(at, at), width=2)
+    some = _telling(weights)
+    keys = shown.keys.select(some)
     figure = row_bars(
-        weights,
-        shown.keys.texts,
+        weights[some],
+        keys.texts,
         theme=frame.theme(),
-        forbidden=forbidden,
-        raw_key=shown.keys.raws,
+        forbidden=forbidden[some],
+        raw_key=keys.raws,
         width_px=min(max(width.column() - LABELS - 40, SMALLEST), 360),
         max_px=LARGEST,
     )
     alt = "The weights of the chosen query, a bar for each key in the order of the text."
     right.plotly_chart(figure, key="one_row", theme=None, config=QUIET, alt=alt, width="content")
+    if len(some) < len(weights):
+        rest = float(np.nansum(weights) - np.nansum(weights[some]))
+        right.caption(
+            f"The {len(some)} keys with the largest weights, in the order of the text. The "
+            f"other {len(weights) - len(some)} have {share(rest)} together."
+        )
+
+
+def _telling(weights: npt.NDArray[np.float32]) -> list[int]:
+    """The keys that get a bar, in their order: all, or of a long text those of most weight."""
+    if len(weights) <= MOST_BARS:
+        return list(range(len(weights)))
+    found: list[int] = np.argsort(-np.nan_to_num(weights), kind="stable")[:FEWER_BARS].tolist()
+    return sorted(found)
 
 
 def _in_words(name: str, weights: npt.NDArray[np.float32], keys: Sequence[str]) -> str:

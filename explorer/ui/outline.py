@@ -1,7 +1,6 @@
 """A frame around some cells of a chart, drawn over it: moving it does not redraw the chart.
 
-An unseen component finds the chart by its key, as plotly_click does, and lays a box over the
-plot area; tests/browser/test_heads.py holds that.
+An unseen component finds the chart by its key and lays a box over the plot area.
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ export default function ({ data, parentElement }) {
   // Called again on every change of data or theme; one state per component, kept on its element.
   const state = (parentElement.__outline ??= {});
   state.data = data;
-  if (state.observer) { state.attach(); return state.stop; }
+  state.target = data.target;
+  if (state.stop) { state.attach(); return state.stop; }
 
   const pane = document.createElement("div");
   pane.style.cssText = "position:absolute;overflow:visible;pointer-events:none;z-index:1";
@@ -51,36 +51,15 @@ export default function ({ data, parentElement }) {
     box.style.borderWidth = `${width}px`;
     if (pane.parentElement !== over) over.append(pane);
   };
-  const events = ["plotly_afterplot", "plotly_relayout", "plotly_relayouting"];
-  state.detach = () => {
-    if (state.plot && state.plot.removeListener)
-      for (const event of events) state.plot.removeListener(event, state.place);
-    state.plot = null;
-  };
-  // Plotly.newPlot on the same node drops its listeners, so take off and put on, never just look.
-  state.attach = () => {
-    state.waiting = 0;
-    const at = `.st-key-${CSS.escape(state.data.target)} .js-plotly-plot`;
-    const plot = document.querySelector(at);
-    state.detach();
-    if (!plot || !plot.on) return;
-    for (const event of events) plot.on(event, state.place);
-    state.plot = plot;
-    state.place();
-  };
-  state.observer = new MutationObserver(() => {
-    state.waiting ||= requestAnimationFrame(state.attach);
-  });
-  state.observer.observe(document.body, { childList: true, subtree: true });
+  hide(parentElement);
+  const moves = ["plotly_afterplot", "plotly_relayout", "plotly_relayouting"];
+  const listeners = Object.fromEntries(moves.map((event) => [event, state.place]));
+  const unfollow = follow(state, listeners, state.place);
   state.stop = () => {
-    state.observer.disconnect();
-    cancelAnimationFrame(state.waiting);
-    state.detach();
+    unfollow();
     pane.remove();
     delete parentElement.__outline;
   };
-  hide(parentElement);
-  state.attach();
   return state.stop;
 }
 """
@@ -91,7 +70,7 @@ def outline(chart_key: str, *, x: tuple[int, int], y: tuple[int, int], width: in
     _frame()(
         key=f"{chart_key}_outline",
         data={
-            "target": chart_key,
+            "target": unseen.css_key(chart_key),
             "x": [x[0] - 0.5, x[1] + 0.5],
             "y": [y[0] - 0.5, y[1] + 0.5],
             "color": ink(theme()).accent,
@@ -103,4 +82,4 @@ def outline(chart_key: str, *, x: tuple[int, int], y: tuple[int, int], width: in
 
 @st.cache_resource
 def _frame() -> Callable[..., Any]:
-    return unseen.component("outline", _JS)
+    return unseen.chart_component("outline", _JS)

@@ -1,14 +1,11 @@
 """Clicks on any Plotly chart, heatmap cells and images included, which Streamlit does not deliver.
 
-An unseen component finds the chart by its key and listens to ``plotly_click``. It leans on the
-class ``st-key-…`` that Streamlit gives an element with a key; tests/browser/test_plotly_click.py
-holds that.
+An unseen component finds the chart by its key and listens to ``plotly_click``.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -22,7 +19,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const state = (parentElement.__plotlyClick ??= {});
   state.target = data.target;
   state.send = setTriggerValue;
-  if (state.observer) { state.attach(); return state.stop; }
+  if (state.stop) { state.attach(); return state.stop; }
 
   const onClick = (event) => {
     const point = event.points && event.points[0];
@@ -30,31 +27,12 @@ export default function ({ data, parentElement, setTriggerValue }) {
     const plain = Array.isArray(point.customdata) ? point.customdata : null;
     state.send("cell", { x: point.x, y: point.y, customdata: plain });
   };
-  state.detach = () => {
-    if (state.plot && state.plot.removeListener) state.plot.removeListener("plotly_click", onClick);
-    state.plot = null;
-  };
-  // Plotly.newPlot on the same node drops its listeners, so take off and put on, never just look.
-  state.attach = () => {
-    state.waiting = 0;
-    const plot = document.querySelector(`.st-key-${CSS.escape(state.target)} .js-plotly-plot`);
-    state.detach();
-    if (!plot || !plot.on) return;
-    plot.on("plotly_click", onClick);
-    state.plot = plot;
-  };
-  state.observer = new MutationObserver(() => {
-    state.waiting ||= requestAnimationFrame(state.attach);
-  });
-  state.observer.observe(document.body, { childList: true, subtree: true });
+  hide(parentElement);
+  const unfollow = follow(state, { plotly_click: onClick });
   state.stop = () => {
-    state.observer.disconnect();
-    cancelAnimationFrame(state.waiting);
-    state.detach();
+    unfollow();
     delete parentElement.__plotlyClick;
   };
-  hide(parentElement);
-  state.attach();
   return state.stop;
 }
 """
@@ -95,7 +73,7 @@ def cell_clicks(
 
     result = _listener()(
         key=key,
-        data={"target": _css_key(chart_key)},
+        data={"target": unseen.css_key(chart_key)},
         on_cell_change=changed,
         height=1,
     )
@@ -104,12 +82,7 @@ def cell_clicks(
 
 @st.cache_resource
 def _listener() -> Callable[..., Any]:
-    return unseen.component("plotly_click", _JS)
-
-
-def _css_key(key: str) -> str:
-    """The key as Streamlit writes it into a class name."""
-    return re.sub(r"[^a-zA-Z0-9_-]", "-", key.strip())
+    return unseen.chart_component("plotly_click", _JS)
 
 
 def _place(value: object) -> int | None:

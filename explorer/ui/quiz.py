@@ -7,6 +7,11 @@ from typing import NamedTuple
 
 import streamlit as st
 
+from explorer.ui import width
+
+SIDE_BY_SIDE_FROM = 400
+"""Pixels of half the page: with less, questions beside one another are ladders of words."""
+
 
 class Choice(NamedTuple):
     """One possible answer, and why it is right or wrong."""
@@ -26,7 +31,10 @@ class Question(NamedTuple):
 def test_yourself(name: str, questions: Sequence[Question]) -> None:
     """The questions of a page, at its end. `name` is the page's, for the widgets' keys."""
     st.subheader("Test yourself", anchor=False)
-    columns = st.columns(len(questions), gap="large")
+    if width.column() >= SIDE_BY_SIDE_FROM:
+        columns = st.columns(len(questions), gap="large")
+    else:
+        columns = [st.container() for _ in questions]
     for number, (question, column) in enumerate(zip(questions, columns, strict=True)):
         with column:
             texts = [choice.text for choice in question.choices]

@@ -10,7 +10,7 @@ import streamlit as st
 from explorer.capture import Stack
 from explorer.masks import Mask, causal
 from explorer.tokens import Tokens
-from explorer.ui import address
+from explorer.ui import address, width
 from explorer.ui.lesson import Lesson, choose_lesson
 from explorer.worked import EXAMPLES
 
@@ -54,7 +54,7 @@ def choose_scene() -> Scene:
     """A start, and what belongs to it: text and vectors, head, mask and scale."""
     start = _choose_start()
     example = EXAMPLES.get(start)
-    left, right = st.columns([3.4, 1], gap="small")
+    left, right = width.side_by_side((3.4, 1.0), "small")
     with left:
         if example is None:
             lesson = choose_lesson()
@@ -148,6 +148,7 @@ def _choose_mask(default: str) -> str:
         key="mask",
         format_func=MASKS.__getitem__,
         required=True,
+        wrap=True,
         help="None: every query may use every key. Causal: only keys up to its own position.",
     )
     address.finish("mask", default)

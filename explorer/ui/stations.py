@@ -171,17 +171,21 @@ def _join(scene: Scene, place: Place) -> list[Picture]:
     blocks = list(range(d_v, side.shape[1], d_v))
     title = "Heads side by side"
     found = [_vectors("heads", title, side, scene, row=place.row, chooses="query", blocks=blocks)]
-    if scene.layer is not None:
-        output = joined(scene.attention, scene.layer)
+    W_O = scene.attention.output_weight
+    if W_O is not None:
+        output = joined(scene.attention)
         cell = place.row, place.dimension
-        w_o = array(scene.layer.W_O.weight.T)  # (h·d_v, d_out)
+        w_o = array(W_O.flatten(0, 1))  # (h·d_v, d_out)
         names = [f"h{n // d_v} d{n % d_v}" for n in range(len(w_o))]
+        # A model's has a few numbers far larger than the rest, which would leave it pale.
+        most = float(np.quantile(np.abs(w_o), 0.99)) if w_o.shape[1] > 64 else None
         figure = matrix(
             w_o,
             row_labels=names,
             row_title="Head, dimension",
             theme=frame.theme(),
-            title="W_O",
+            title="W_O" if most is None else "W_O (colours fit 99 % of it)",
+            value_range=(-most, most) if most else None,
             max_px=room(names),
             max_height_px=WIDE,
         )

@@ -7,46 +7,38 @@ import streamlit as st
 import torch
 
 from explorer.attention import Attention
-from explorer.capture import GivenWeights, Stack
+from explorer.capture import Stack
 from explorer.checks import invariants
-from explorer.models import LoadedModel, ModelError, TextError
+from explorer.models import LoadedModel, ModelError
 from explorer.multihead import MultiHeadAttention
-from explorer.tokens import Tokens
 from explorer.ui import address, cached, lesson
 from explorer.ui.quiz import Choice, Question
 from explorer.ui.words import plain, tiny
-from explorer.vectors import random_embeddings, token_embeddings, words
 
 ASKING = "a cat slept on the mat"
 ANSWERING = "the big grey cat sat on the mat all day"
 D_MODEL = 32
 MOST_TOKENS = 48
-SOURCES = {
-    "own": "Our own, random vectors",
-    "embeddings": "Our own, MiniLM's token embeddings",
-    "model": "A real encoder–decoder",
-}
+SOURCES = {"own": "Our own", "model": "A real encoder–decoder"}
 NAMES = ("text", "other")
 
 
 def choose() -> Stack:
     """Two texts and where their vectors come from. Ends the page where they can't be had."""
-    source = lesson.choice("source", "Heads", SOURCES)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         asking = lesson.text_line("text", "Queries from", ASKING)
         answering = lesson.text_line("other", "Keys and values from", ANSWERING)
         st.button("Swap", icon=":material/swap_horiz:", on_click=_swap)
-    try:
-        if source == "model":
+    with (
+        lesson.readable(),
+        st.container(horizontal=True, vertical_alignment="bottom", gap="medium"),
+    ):
+        if lesson.choice("heads_of", "Heads", SOURCES) == "model":
             return _from_model(asking, answering)
-        with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-            n_heads = lesson.pick("pair_heads", "Number of heads", (1, 2, 4, 8), 2)
-            seed = lesson.pick("pair_seed", "Seed", range(100))
-            tied = _tied()
-        return _from_own(source, asking, answering, n_heads, seed, tied)
-    except (TextError, ModelError) as error:
-        st.error(plain(str(error)), icon=":material/info:")
-        st.stop()
+        source = lesson.choose_source()._replace(d_model=D_MODEL)
+        n_heads = lesson.pick("pair_heads", "Number of heads", (1, 2, 4, 8), 2)
+        seed = lesson.pick("pair_seed", "Seed", range(100))
+        return _from_own(source, asking, answering, n_heads, seed, _tied())
 
 
 def _swap() -> None:
@@ -67,18 +59,11 @@ def _tied() -> bool:
 
 
 def _from_own(
-    source: str, asking: str, answering: str, n_heads: int, seed: int, tied: bool
+    source: lesson.Source, asking: str, answering: str, n_heads: int, seed: int, tied: bool
 ) -> Stack:
-    pairs: list[tuple[Tokens, torch.Tensor]] = []
-    for text in (asking, answering):
-        if source == "own":
-            tokens = words(text, MOST_TOKENS)
-            pairs.append((tokens, random_embeddings(tokens, D_MODEL, positions=False)))
-        else:
-            loaded = cached.model(lesson.MODEL)
-            encoded = lesson.encoded_within(loaded, text, MOST_TOKENS)
-            pairs.append((encoded.tokens, token_embeddings(loaded, encoded)))
-    (query_tokens, x), (key_tokens, context) = pairs
+    # Without positions, so that equal words are equal vectors wherever they stand.
+    query_tokens, x, _ = lesson.vectors_of(asking, source, MOST_TOKENS, positions=False)
+    key_tokens, context, _ = lesson.vectors_of(answering, source, MOST_TOKENS, positions=False)
     layer = MultiHeadAttention(x.shape[1], n_heads, seed=seed)
     if tied:
         with torch.no_grad():
@@ -139,7 +124,7 @@ def shapes(stack: Stack) -> None:
         f"**{n_q} queries** ask, **{n_k} keys** answer. The map is {n_q} × {n_k}: a row for each "
         "token of the first text, a column for each of the second."
     )
-    if isinstance(record, GivenWeights):
+    if not isinstance(record, Attention):
         return
     st.dataframe(
         pd.DataFrame(_steps(record), columns=["step", "shape", "reads as"]), hide_index=True

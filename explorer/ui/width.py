@@ -6,9 +6,10 @@ An unseen component measures it; the page runs again only where the width is not
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from explorer.ui import unseen
 from explorer.ui.address import SEND_AGAIN
@@ -18,6 +19,8 @@ STEP = 40
 USUAL = 480
 """Half the page in a window 1440 pixels wide."""
 LARGEST = 760
+NARROW = 300
+"""Pixels of half the page: with less, a table or a row of buttons is cut off."""
 KEPT = "column pixels"
 FIRST = "first width"
 
@@ -63,7 +66,8 @@ export default function ({ data, parentElement, setStateValue }) {
 
 def measure() -> None:
     """Measures the page from now on; called once, first on each page."""
-    st.session_state[SEND_AGAIN] = st.session_state.pop(FIRST, False)
+    if st.session_state.pop(FIRST, False):
+        st.session_state[SEND_AGAIN] = True
     result = _ruler()(
         key="page_width",
         data={"step": STEP, "largest": LARGEST, "known": column()},
@@ -84,6 +88,16 @@ def _reported() -> None:
 def column() -> int:
     """The pixels that one of two columns has; the whole width where a phone shows one."""
     return int(st.session_state.get(KEPT, USUAL))
+
+
+def side_by_side(
+    shares: tuple[float, float] = (1.0, 1.0), gap: Literal["small", "large"] = "large"
+) -> tuple[DeltaGenerator, DeltaGenerator]:
+    """Two places side by side, or one above the other where half the page is too little."""
+    if column() < NARROW:
+        return st.container(), st.container()
+    left, right = st.columns(shares, gap=gap)
+    return left, right
 
 
 @st.cache_resource

@@ -33,8 +33,9 @@ def test_an_exact_zero_reads_differently_from_a_small_number() -> None:
 
 def test_nan_is_written_where_a_bar_would_begin() -> None:
     figure = compared_rows(PANELS, LABELS, unit="weight", theme="light")
-    (note,) = [note for note in figure.layout.annotations if note.text == "NaN"]
-    assert (note.x, note.y, note.xref) == (0, 0, "x2")
+    (note,) = [trace for trace in figure.data if getattr(trace, "mode", "") == "text"]
+    assert [text.strip() for text in note.text] == ["NaN"]
+    assert (tuple(note.x), tuple(note.y), note.xaxis) == ((0,), (0,), "x2")
 
 
 def test_marked_tokens_have_another_colour_and_a_name() -> None:

@@ -8,7 +8,9 @@ import time
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from explorer.ui import address as memory
 from scripts.browser import ROOT
+from tests.pages import driven
 
 DEFAULTS = {"model": "minilm", "layer": 0, "head": 0, "query": 1, "show": "weights"}
 
@@ -138,3 +140,15 @@ def test_a_text_too_long_for_a_link_is_left_out_and_told() -> None:
     run(app)
     assert "text" not in address(app)
     assert any("too long to stand in the page" in caption.value for caption in app.caption)
+
+
+def test_a_run_right_after_the_first_sends_every_value_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = driven.opened("many_heads", split="8")
+    assert app.selectbox(key="split").proto.set_value
+    app.selectbox(key="split_head").select(3).run()  # a click that overtakes the first run
+    assert app.selectbox(key="split").proto.set_value
+    monkeypatch.setattr(memory, "SETTLES", 0.0)
+    app.selectbox(key="split_head").select(2).run()
+    assert not app.selectbox(key="split").proto.set_value

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import tempfile
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from scripts.browser import ROOT
+from tests.pages.driven import chart, spec
 
 PAGE = ROOT / "pages" / "heads.py"
 
@@ -243,3 +245,11 @@ def test_an_encoder_decoder_shows_three_stacks() -> None:
 def test_a_limit_of_its_own_is_kept() -> None:
     app = opened(model="local:causal", text="x" * 40)
     assert "the model reads at most 24" in said(app)
+
+
+def test_a_long_texts_row_has_bars_for_its_largest_weights_and_says_what_the_rest_has() -> None:
+    app = opened(text=" ".join(f"word{n}" for n in range(60)))
+    assert len(spec(app, "one_row")["layout"]["yaxis2"]["ticktext"]) == 40
+    row = np.sort(chart(app, "one_head")[1])
+    rest = f"The other {len(row) - 40} have {100 * row[:-40].sum():.1f} % together"
+    assert len(row) > 80 and rest in said(app)

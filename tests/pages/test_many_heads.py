@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import partial
 
 import pytest
-from streamlit.testing.v1 import AppTest
+import torch
 
+from explorer.attention import Attention
+from explorer.capture import capture
+from explorer.metrics import layer_metrics
+from explorer.models import load
+from explorer.ui.lesson import TEXT
 from explorer.ui.many_heads import QUESTIONS
+from tests.pages import driven
+from tests.pages.driven import chart, said
 
-PAGE = Path(__file__).parents[2] / "pages" / "many_heads.py"
-
-
-def opened(**address: str) -> AppTest:
-    app = AppTest.from_file(PAGE, default_timeout=120)
-    for name, value in address.items():
-        app.query_params[name] = value
-    return app.run()
-
-
-def said(app: AppTest) -> str:
-    return " ".join(element.value for element in (*app.markdown, *app.caption))
+opened = partial(driven.opened, "many_heads")
 
 
 def test_four_heads_of_48_are_the_first_thing_shown() -> None:
@@ -51,10 +47,43 @@ def test_fewer_heads_keep_a_head_and_group_that_exist() -> None:
     assert app.selectbox(key="split_kv").value == 2
 
 
-def test_a_models_embeddings_can_be_divided_too() -> None:
-    app = opened(many_vectors="embeddings", split="12")
+@pytest.mark.parametrize("vectors", ["embeddings", "hidden"])
+def test_a_models_own_vectors_can_be_divided_too(vectors: str) -> None:
+    app = opened(vectors=vectors, split="12")
     assert not app.exception
     assert "d_k = 384 / 12 = 32" in said(app)
+    assert len(app.dataframe[0].value) == 12
+
+
+def test_hidden_states_of_another_layer_give_other_weights() -> None:
+    first, last = (opened(vectors="hidden", from_layer=layer) for layer in ("0", "5"))
+    assert not last.exception
+    assert "hidden states at layer 5" in said(last)
+    assert list(first.dataframe[0].value["on itself"]) != list(last.dataframe[0].value["on itself"])
+
+
+def test_a_layer_of_the_model_keeps_its_own_heads() -> None:
+    app = opened(projections="model", from_layer="3")
+    assert not app.exception
+    assert "d_k = 384 / 12 = 32" in said(app)
+    assert "fixed before the model was trained" in said(app)
+    assert {"split", "split_kv", "split_seed"}.isdisjoint(box.key for box in app.selectbox)
+    layer = capture(load("minilm", "cpu"), TEXT).stacks["encoder"].layer(3)
+    assert isinstance(layer, Attention)
+    found = layer_metrics(layer)["distance"].tolist()
+    assert list(app.dataframe[0].value["distance"]) == [f"{each:.1f} tokens" for each in found]
+
+
+def test_the_layers_output_is_the_heads_joined_by_the_models_own_w_o() -> None:
+    app = opened(projections="model", from_layer="3")
+    loaded = load("minilm", "cpu")
+    layer = capture(loaded, TEXT).stacks["encoder"].layer(3)
+    assert isinstance(layer, Attention)
+    dense = loaded.model.encoder.layer[3].attention.output.dense
+    with torch.no_grad():
+        expected = dense(layer.output().transpose(0, 1).flatten(1)).numpy()
+    assert chart(app, "joined_The layer's output") == pytest.approx(expected, abs=1e-4)
+    assert "then adds a bias" in said(app)
 
 
 @pytest.mark.parametrize("text", ["", "   ", "word " * 60])

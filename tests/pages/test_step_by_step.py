@@ -9,10 +9,14 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
+from explorer.attention import Attention
+from explorer.capture import capture
 from explorer.formula import STATIONS
 from explorer.masks import causal
+from explorer.models import load
 from explorer.multihead import MultiHeadAttention
 from explorer.ui.cell_arithmetic import number
+from explorer.ui.lesson import TEXT
 from explorer.ui.step_questions import QUESTIONS
 from explorer.vectors import random_embeddings, words
 from scripts.browser import ROOT
@@ -99,6 +103,19 @@ def test_the_joined_output_is_the_layers_own() -> None:
     with torch.no_grad():
         whole = layer(x)
     assert table(page(station="join", dimension="7"))[-1][-1] == number(float(whole[1, 7]))
+
+
+def test_a_models_own_w_o_and_its_bias_join_the_heads() -> None:
+    loaded = load("minilm", "cpu")
+    layer = capture(loaded, TEXT).stacks["encoder"].layer(2)
+    assert isinstance(layer, Attention)
+    dense = loaded.model.encoder.layer[2].attention.output.dense
+    with torch.no_grad():
+        side = layer.output().transpose(0, 1).flatten(1)  # (n, 384)
+        expected = float(dense(side)[1, 300])
+    rows = table(page(station="join", projections="model", from_layer="2", dimension="300"))
+    assert float(rows[-1][-1].replace("−", "-")) == pytest.approx(expected, abs=1e-4)
+    assert rows[-2] == ["bias", "", "", number(float(dense.bias.detach()[300]))]
 
 
 def test_a_number_of_a_value_vector_can_be_asked_for() -> None:

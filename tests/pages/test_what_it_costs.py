@@ -39,6 +39,19 @@ def test_a_first_look_measures_short_texts_and_shows_the_exponent(
     assert "n^2.00" in " ".join(element.value for element in app.markdown)
 
 
+def test_a_disturbed_measurement_is_not_read_as_a_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    def disturbed(lengths: list[int], n_heads: int, d_k: int) -> Iterator[Measured]:
+        for length in lengths:
+            for method in views.METHODS:
+                yield Measured(method, length, 1 / length, 4 * length**2)
+
+    monkeypatch.setattr(views, "measurements", disturbed)
+    app = AppTest.from_file(PAGE, default_timeout=60).run()
+    assert not app.exception
+    assert "kept the machine busy" in app.warning[0].value
+    assert "n^" not in " ".join(element.value for element in app.markdown)
+
+
 def test_the_table_of_contexts_is_right_for_four_heads(
     quick: list[tuple[list[int], int, int]],
 ) -> None:
