@@ -8,8 +8,8 @@ from explorer.ui.scaling_questions import QUESTIONS
 
 frame.page(
     "Scaling",
-    "q·k is a sum of d_k products, so it spreads further the larger d_k is. Drag d_k: unless it is "
-    "scaled by 1/√d_k, softmax soon listens to one key only. Numbers read *unscaled → scaled*.",
+    "Drag d_k: the scores spread, and softmax soon listens to one key only, unless they are scaled "
+    "by 1/√d_k. Numbers read *unscaled → scaled*.",
 )
 chosen = scaling.choose()
 scaling.headline(chosen)

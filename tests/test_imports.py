@@ -32,6 +32,7 @@ NARROWER = {
     "explorer/scaling.py": TABLES,
     "explorer/head_scaling.py": TABLES,
     "explorer/head_findings.py": TABLES,
+    "explorer/head_table.py": TABLES,
     "explorer/cost.py": ARITHMETIC | {"psutil"},
 }
 

@@ -93,12 +93,12 @@ def heads_scatter(
                 "size": POINT,
                 "line": {"width": 1, "color": colors.page},
                 "color": layers[kept].astype(np.int32),
-                **_by_layer(numbers, theme, height_px, colors),
+                **by_layer(numbers, theme, height_px, colors),
             },
         }
     )
     if selected is not None:
-        traces += _ring(selected, across, up, layers[kept], heads[kept], colors, x_range, x_log)
+        traces += ring(selected, across, up, layers[kept], heads[kept], colors, x_range, x_log)
     layout = frame.layout(colors, width=width, height=height_px, margin=margin)
     layout["legend"] |= {"y": -(BELOW + frame.BAR_HEIGHT - 6) / height_px}
     layout |= {
@@ -191,7 +191,7 @@ def _line(
     }
 
 
-def _by_layer(numbers: Sequence[int], theme: Theme, height: int, colors: Ink) -> dict[str, Any]:
+def by_layer(numbers: Sequence[int], theme: Theme, height: int, colors: Ink) -> dict[str, Any]:
     """A band of one colour for each layer, and the bar below that names them."""
     first, last = (numbers[0], numbers[-1]) if numbers else (0, 0)
     count = last - first + 1
@@ -221,7 +221,7 @@ def _by_layer(numbers: Sequence[int], theme: Theme, height: int, colors: Ink) ->
     }
 
 
-def _ring(
+def ring(
     selected: tuple[int, int],
     x: npt.NDArray[np.float64],
     y: npt.NDArray[np.float64],

@@ -90,6 +90,12 @@ MENU: dict[str, tuple[Entry, ...]] = {
             ":material/timeline:",
             "The weights of a layer as lines between tokens, its heads in their own colours.",
         ),
+        Entry(
+            "pages/all_heads.py",
+            "All heads",
+            ":material/scatter_plot:",
+            "Numbers of every head, a map of which look alike, and the heads most like a chosen one.",
+        ),
     ),
 }
 """The pages in groups."""

@@ -89,13 +89,13 @@ def _choose_components() -> Components:
     return Components(family, mean, variance, rho, shared)
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@st.cache_resource(max_entries=8, show_spinner="Drawing queries and keys …")
 def pairs(components: Components, n_pairs: int, seed: int) -> Sample:
     """Independent pairs, for the variance."""
     return sample(components, n_pairs, 1, seed)
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@st.cache_resource(max_entries=8, show_spinner="Drawing queries and keys …")
 def keyed(components: Components, n_keys: int, seed: int) -> Sample:
     """Queries with n keys each, for softmax."""
     return sample(components, max(ROWS, ALL_KEYS // n_keys), n_keys, seed)
