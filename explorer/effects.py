@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -117,19 +117,26 @@ def each_head_off(
     captures: list[Capture],
     stack: str,
     number: Callable[[list[Capture]], float],
-    besides: tuple[Intervention, ...] = (),
+    besides: Sequence[Sequence[Intervention]] | None = None,
+    layers: Sequence[int] | None = None,
 ) -> Iterator[HeadEffect]:
     """Switches off each head of a stack in turn, in all the captures at once.
 
     `number` says what is looked at, such as the log-probability of a token, or the similarity of
-    two texts. A generator, so that one can show progress and stop.
+    two texts. `besides` are changes that stay on, for each capture its own; `layers` are those
+    whose heads are tried, all by default. A generator, so that one can show progress and stop.
     """
-    own = number([capture.changed(besides) for capture in captures])
+    kept = [()] * len(captures) if besides is None else [tuple(each) for each in besides]
+
+    def with_changes(*more: Intervention) -> float:
+        pairs = zip(captures, kept, strict=True)
+        return number([capture.changed((*own, *more)) for capture, own in pairs])
+
+    own = with_changes()
     places = captures[0].stacks[stack]
-    for layer in places.layer_numbers:
+    for layer in places.layer_numbers if layers is None else layers:
         for head in range(places.layer(layer).n_heads):
-            off = Intervention(stack, (layer,), (head,), output="off")
-            now = number([capture.changed((*besides, off)) for capture in captures])
+            now = with_changes(Intervention(stack, (layer,), (head,), output="off"))
             yield HeadEffect(layer, head, now - own)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -55,7 +55,7 @@ def extremes(table: pd.DataFrame, name: str) -> tuple[Extreme, Extreme] | None:
     known = table[table[name].map(math.isfinite)]
     if known.empty:
         return None
-    rows = [known.loc[known[name].idxmin()], known.loc[known[name].idxmax()]]
+    rows = [known.iloc[int(at)] for at in (known[name].argmin(), known[name].argmax())]
     low, high = (Extreme(int(row["layer"]), int(row["head"]), float(row[name])) for row in rows)
     return low, high
 
@@ -112,6 +112,6 @@ def as_csv(table: pd.DataFrame) -> str:
     return shown.to_csv(index=False, float_format="%.6g", lineterminator="\n")
 
 
-def neutral(texts: Iterable[str]) -> Sequence[str]:
+def neutral(texts: Iterable[str]) -> list[str]:
     """The texts with a ' before those that a spreadsheet would read as a formula."""
     return [f"'{text}" if text.startswith(FORMULA) else text for text in texts]

@@ -89,6 +89,7 @@ class Job:
     def work(self, open_process: Callable[[], Process]) -> None:
         """Runs the processes to their end; called by the pool's thread."""
         readers: list[threading.Thread] = []
+        ended: State = "failed"
         try:
             for side, request in enumerate(self.requests):
                 process = open_process()
@@ -100,9 +101,10 @@ class Job:
                 self._tell("pause")
             ended = self._watch(readers)
         except OSError:
-            ended = "failed"
-        _end(self.processes, readers)
-        self.state = ended
+            pass  # no process could be started, or one ended before it had its work
+        finally:  # whatever happens, no process stays behind
+            _end(self.processes, readers)
+            self.state = ended
 
     def _tell_first(self, process: Process, request: dict[str, Any]) -> None:
         assert process.stdin is not None  # a pipe

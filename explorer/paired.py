@@ -46,6 +46,11 @@ class Paired:
     """How the two were brought together, or why they could not be, as a sentence."""
 
     @property
+    def left_out(self) -> Bool[Tensor, " query_length"]:
+        """Queries that mean nothing on one of two aligned sides."""
+        return self.left.left_out | self.right.left_out
+
+    @property
     def difference(self) -> Float[Tensor, "query_length key_length"]:
         """right − left, for two that are aligned."""
         return self.right.weights - self.left.weights

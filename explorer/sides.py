@@ -1,4 +1,4 @@
-"""One side of a comparison: a head's map with the mask, the scale and the way to weigh one chose."""
+"""One side of a comparison: a head's map with the mask, scale and way to weigh one chose."""
 
 from __future__ import annotations
 
@@ -83,8 +83,10 @@ class Look:
             return f"Rollout to L{self.layer}"
         if self.way == AVERAGE:
             some = ", ".join(f"L{layer}H{head}" for layer, head in self.heads[:3])
-            return f"Mean of {some}{' …' if len(self.heads) > 3 else ''}" if some else (
-                f"Mean of layer {self.layer}"
+            return (
+                f"Mean of {some}{' …' if len(self.heads) > 3 else ''}"
+                if some
+                else (f"Mean of layer {self.layer}")
             )
         return f"L{self.layer}H{self.head}"
 
@@ -229,5 +231,3 @@ def _rollout(stack: Stack, look: Look) -> tuple[Tensor, Tensor]:
             f"{sentence[0].upper()}{sentence[1:]} Choose another way to weigh."
         ) from error
     return rolled, rolled > 0
-
-

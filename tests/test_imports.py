@@ -30,6 +30,7 @@ NARROWER = {
     "explorer/metrics.py": TABLES,
     "explorer/similarity.py": ARITHMETIC | {"scipy"},
     "explorer/scaling.py": TABLES,
+    "explorer/training_summary.py": TABLES,
     "explorer/head_scaling.py": TABLES,
     "explorer/head_findings.py": TABLES,
     "explorer/head_table.py": TABLES,

@@ -10,10 +10,11 @@ import plotly.graph_objects as go
 
 from explorer.figures import frame
 from explorer.figures.colors import Ink, Theme, contrast, from_hex, ink, sequential_colors, to_hex
-from explorer.figures.domain import round_values
+from explorer.figures.domain import round_values, value_domain
 from explorer.figures.labels import escape, tick_stride
-from explorer.figures.numbers import INKS, SIZE
+from explorer.figures.numbers import INKS, SIZE, palette
 from explorer.figures.odd import Flags, hatching, key_entry
+from explorer.figures.oklab import Colors
 
 Numbers = npt.NDArray[np.floating]  # (n_layers, n_heads)
 
@@ -30,13 +31,15 @@ def heads_heatmap(
     unit: str,
     theme: Theme,
     absent: Flags | None = None,
+    centred: bool = False,
     width_px: int = 408,
 ) -> go.Figure:
     """A cell for each layer (row) and head (column), layer 0 on top.
 
     `absent` marks heads that the model does not have, all of a layer's where it has no attention;
     numbers that are not known (NaN) are hatched. Colours run from 0, or from the lowest number
-    where all lie above half of the highest. `width_px` is the width of the cells together.
+    where all lie above half of the highest; `centred` ones are signed, with 0 neutral. `width_px`
+    is the width of the cells together.
     """
     gone = np.zeros(values.shape, bool) if absent is None else absent
     if values.ndim != 2 or 0 in values.shape:
@@ -47,7 +50,8 @@ def heads_heatmap(
     colors = ink(theme)
     shown = np.where(gone | ~np.isfinite(values), np.nan, values)
     missing = ~gone & np.isnan(shown)
-    low, high = number_domain(shown)
+    low, high = value_domain(shown, "difference") if centred else number_domain(shown)
+    ramp = palette("difference", theme, low, high) if centred else sequential_colors(theme, STOPS)
     cell = width_px / n_heads
     row = min(max(cell, SHORTEST), TALLEST)
     height = row * n_layers
@@ -56,8 +60,8 @@ def heads_heatmap(
         traces.append(_ground(gone, colors))
     if missing.any():
         traces.append(hatching(missing, UNKNOWN, colors) | {"xaxis": "x", "yaxis": "y"})
-    traces.append(_cells(shown, title, unit, theme, low, high, height, colors, cell))
-    traces += _written(shown, theme, low, high, cell, row)
+    traces.append(_cells(shown, title, unit, ramp, low, high, height, colors, cell))
+    traces += _written(shown, ramp, low, high, cell, row)
     keys = [key_entry(ABSENT, colors.absent, colors.line)] if gone.any() else []
     entries = len(keys) + bool(missing.any())
     margin = {"l": 52, "r": 10, "t": 48, "b": frame.BAR_HEIGHT + frame.LEGEND_HEIGHT * entries}
@@ -105,13 +109,13 @@ def number_domain(values: Numbers) -> tuple[float, float]:
 
 
 def cell_texts(values: Numbers) -> npt.NDArray[np.str_]:
-    """All numbers with the same digits after the point, at most three digits where that holds."""
+    """Short numbers with the same digits after the point: .26 and 1.0 where all are at most 1."""
     finite = np.abs(values[np.isfinite(values)])
     top = float(finite.max()) if finite.size else 0.0
     digits = 2 if top < 9.995 else 1 if top < 99.95 else 0
     text = [f"{value:.{digits}f}" for value in values.ravel().tolist()]
-    if top < 0.995:
-        text = [each.replace("0.", ".", 1) for each in text]
+    if top < 1.005:
+        text = ["1.0" if each == "1.00" else each.replace("0.", ".", 1) for each in text]
     return np.array(text).reshape(values.shape)
 
 
@@ -133,14 +137,13 @@ def _cells(
     shown: Numbers,
     title: str,
     unit: str,
-    theme: Theme,
+    ramp: Colors,
     low: float,
     high: float,
     height: int | float,
     colors: Ink,
     cell: int | float,
 ) -> dict[str, Any]:
-    ramp = sequential_colors(theme, STOPS)
     ticks = round_values(low, high)
     return {
         "type": "heatmap",
@@ -168,7 +171,7 @@ def _cells(
 
 
 def _written(
-    shown: Numbers, theme: Theme, low: float, high: float, cell: int | float, row: int | float
+    shown: Numbers, ramp: Colors, low: float, high: float, cell: int | float, row: int | float
 ) -> list[dict[str, Any]]:
     """The numbers, where all of them fit: one trace for each ink that some cell needs."""
     texts = cell_texts(shown)
@@ -176,7 +179,6 @@ def _written(
     longest = max((len(text) for text in texts[known].tolist()), default=0)
     if not longest or longest * DIGIT + 2 > cell or row < LINE:
         return []
-    ramp = sequential_colors(theme, STOPS)
     white, black = (np.array([contrast(c, from_hex(each)) for c in ramp]) for each in INKS)
     places = np.clip((np.nan_to_num(shown, nan=low) - low) / (high - low), 0.0, 1.0)
     dark = (black > white)[np.rint(places * (STOPS - 1)).astype(int)]

@@ -19,7 +19,7 @@ from explorer.ui.words import share
 
 QUIET = {"displayModeBar": False}
 LABELS = 62  # pixels beside the heatmap's cells
-SCATTER = 300  # pixels of the scatter's height
+SCATTER = 350  # pixels of the scatter's height
 FIRST, ACROSS, UP = "previous", "distance", "entropy_share"
 
 
@@ -48,9 +48,11 @@ def one_number(numbers: Numbers, layer: int, head: int) -> None:
     st.plotly_chart(figure, key="heads_numbers", theme=None, config=QUIET, alt=alt, width="content")
     outline("heads_numbers", x=(head, head), y=(layer, layer))
     cell_clicks("heads_numbers", "heads_numbers_click", lambda click: _cell(click, numbers))
-    _say_extremes(numbers, name, values)
+    _say_extremes(numbers, name)
     st.markdown(f"**{metric.title}** ({metric.unit}). {metric.meaning}")
     st.caption(f"Source: {metric.source}. The mean over the queries; padding is left out.")
+    if numbers.no_segment:
+        st.caption(numbers.no_segment)
 
 
 def _laid_out(
@@ -65,10 +67,10 @@ def _laid_out(
     return table, absent
 
 
-def _say_extremes(numbers: Numbers, name: str, values: npt.NDArray[np.float64]) -> None:
+def _say_extremes(numbers: Numbers, name: str) -> None:
     """The heads with the highest and the lowest number, to choose."""
     unit = numbers.metrics[name].unit
-    found = extremes(numbers.places.assign(**{name: values}), name)
+    found = extremes(numbers.table([name]), name)
     if found is None:
         st.info(
             f"No head has this number here: {numbers.why_unknown(name)}", icon=":material/info:"

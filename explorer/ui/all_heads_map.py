@@ -9,7 +9,7 @@ import streamlit as st
 from explorer.figures.heads_map import heads_map, heads_map_alt
 from explorer.figures.thumbnail import thumbnail
 from explorer.similarity import HeadDistances, classical_mds, clusters
-from explorer.ui import cached, controls, frame, lesson, width
+from explorer.ui import all_heads_links, cached, controls, frame, lesson, width
 from explorer.ui.all_heads import QUIET, choose, choose_metric, point
 from explorer.ui.all_heads_numbers import Numbers
 from explorer.ui.plotly_click import cell_clicks
@@ -42,7 +42,7 @@ def show(numbers: Numbers, found: HeadDistances, layer: int, head: int) -> None:
         elif by == "number":
             name = choose_metric(numbers, "number", "entropy_share", "Number of the colour")
             metric = numbers.metrics[name]
-            values, title = _in_order(numbers, numbers.of(name), found), metric.title
+            values = _in_order(numbers, numbers.of(name), found)
             title = f"{metric.title}, {metric.unit}"
     points, shown = classical_mds(found.matrix)
     layers, heads = (np.array(each) for each in zip(*found.heads, strict=True))
@@ -77,7 +77,8 @@ def _in_order(
     numbers: Numbers, values: npt.NDArray[np.float64], found: HeadDistances
 ) -> npt.NDArray[np.float64]:
     """The values of the heads that have distances, in their order."""
-    by_head = dict(zip(zip(numbers.layers.tolist(), numbers.heads.tolist()), values, strict=True))
+    places = numbers.places.itertuples(index=False, name=None)
+    by_head = dict(zip(places, values, strict=True))
     return np.array([by_head[name] for name in found.heads])
 
 
@@ -120,6 +121,8 @@ def alike(numbers: Numbers, found: HeadDistances, layer: int, head: int) -> None
                 f"Of {len(others)} other heads, **L{first[0]}H{first[1]}** is the most like {name} "
                 f"(distance {near:.2f}) and **L{last[0]}H{last[1]}** the least ({far:.2f})."
             )
+            for other in dict.fromkeys((first, last)):
+                all_heads_links.compare(numbers, (layer, head), other)
     _row("Most alike", "like", nearest, small, top)
     if farthest:
         _row("Most different", "unlike", farthest, small, top)

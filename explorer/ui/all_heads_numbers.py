@@ -39,6 +39,8 @@ class Numbers:
     """Those that can be chosen, by name."""
     segment: pd.DataFrame | None
     """The scores on a repeated segment, where asked for."""
+    no_segment: str
+    """Why there can be none, as a sentence; empty where there can."""
 
     @property
     def layers(self) -> npt.NDArray[np.int64]:
@@ -64,7 +66,8 @@ class Numbers:
 
     def table(self, names: list[str]) -> pd.DataFrame:
         """Layer, head and these metrics, a row a head."""
-        return self.places.assign(**{name: self.of(name) for name in names})
+        columns = pd.DataFrame({name: self.of(name) for name in names}, index=self.places.index)
+        return pd.concat([self.places, columns], axis=1)
 
     def why_unknown(self, name: str) -> str:
         """A sentence that says why some head has no such number."""
@@ -131,27 +134,28 @@ def measured(
     ]
     places = pd.DataFrame(rows, columns=["layer", "head"])
     metrics = {metric.name: metric for metric in METRICS}
-    segment = _segment(loaded, stack, key, places)
+    why_not = _no_segment(loaded, stack)
+    segment = None if why_not else _segment(key, places)
     if segment is not None:
         metrics |= {metric.name: ALL_METRICS[metric.name] for metric in ON_SEGMENT}
-    return Numbers(loaded, capture, stack, key, places, metrics, segment)
+    return Numbers(loaded, capture, stack, key, places, metrics, segment, why_not)
 
 
-def _segment(
-    loaded: LoadedModel, stack: Stack, key: tuple[object, ...], places: pd.DataFrame
-) -> pd.DataFrame | None:
-    """The scores on a repeated segment where asked for; a word where there are none."""
-    if stack.name != "decoder" or loaded.is_encoder_decoder:
-        st.caption(
-            f"Scores on a random segment read twice tell induction heads, in decoders such as "
-            f"GPT-2. There are none for {plain(loaded.title)}: "
-            + (
-                "its decoder writes from another text."
-                if loaded.is_encoder_decoder
-                else "it sees what comes after a token too, so it need not remember what followed."
-            )
-        )
-        return None
+def _no_segment(loaded: LoadedModel, stack: Stack) -> str:
+    """Why a repeated segment would tell nothing here; empty where it would."""
+    if stack.name == "decoder" and not loaded.is_encoder_decoder:
+        return ""
+    why = "it sees what comes after a token too, so it need not remember what followed"
+    if loaded.is_encoder_decoder:
+        why = "its decoder goes on from another text, not from one of its own"
+    return (
+        "Induction heads show themselves on random tokens read twice. That is for decoders, such "
+        f"as GPT-2. Not for {plain(loaded.title)}: {why}."
+    )
+
+
+def _segment(key: tuple[object, ...], places: pd.DataFrame) -> pd.DataFrame | None:
+    """The scores on a repeated segment, where the reader asks for them."""
     if not controls.choose_yes(
         "segment",
         "Also on a repeated random segment",
@@ -164,9 +168,9 @@ def _segment(
     except ModelError as error:
         st.warning(plain(str(error)), icon=":material/info:")
         return None
+    start = "after the model's start token " if length > period * COPIES else ""
     st.caption(
-        f"Also run: {length} tokens, a random segment of {period} read {COPIES} times after the "
-        f"model's start token, if it has one (seed {SEED}). Its scores stand among the numbers as "
-        "“repeated segment”."
+        f"Also run: {length} tokens, a random segment of {period} read {COPIES} times {start}"
+        f"(seed {SEED}). Its scores stand among the numbers as “repeated segment”."
     )
     return places.merge(table, how="left", on=["layer", "head"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -61,7 +62,7 @@ def _rows(
 ) -> None:
     """The heads that are left, the chosen one marked."""
     chosen = table.index[(table["layer"] == layer) & (table["head"] == head)].tolist()
-    configs: dict[str, object] = {
+    configs: dict[str, Any] = {
         "name": st.column_config.TextColumn("Head", pinned=True),
         "layer": st.column_config.NumberColumn("Layer", format="%d"),
         "head": st.column_config.NumberColumn("Number in layer", format="%d"),

@@ -35,18 +35,24 @@ class Chosen(NamedTuple):
     """Everything the capture depends on: it names the capture in caches."""
 
 
-def choose_capture() -> Chosen:
-    """Model, text and options; runs the model. Ends the page with a sentence where it can't."""
+def choose_capture(
+    first: str | None = None, default_text: str = DEFAULT_TEXT, pairs: bool = True
+) -> Chosen:
+    """Model, text and options; runs the model. Ends the page with a sentence where it can't.
+
+    `first` is the model shown by default, of the bundled ones; without `pairs` the text has no
+    second one beside it, but for what an encoder–decoder writes.
+    """
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        name = _choose_model()
-        device, dtype, as_text = _options()
+        name = _choose_model(first)
+        device, dtype, as_text = choose_options()
     try:
         loaded = cached.model(name, device, dtype)
     except ModelError as error:
         _stop(error)
     if loaded.reader is None:
         _stop(ModelError(f"{loaded.title} comes without a tokenizer, so it reads no text here."))
-    text, pair = _choose_text(loaded)
+    text, pair = _choose_text(loaded, default_text, pairs)
     truncate = False
     key = (name, device, dtype, text, pair, as_text)
     while True:
@@ -66,8 +72,9 @@ def _stop(error: ValueError) -> None:
     st.stop()
 
 
-def _choose_model() -> str:
+def _choose_model(first: str | None) -> str:
     options = [*CATALOGUE, *cached.local_models()]
+    options.sort(key=lambda option: option != first)
     parse = address.one_of(
         "model",
         cached.is_allowed,
@@ -93,7 +100,8 @@ def _choose_model() -> str:
     return name
 
 
-def _options() -> tuple[str, str, bool]:
+def choose_options() -> tuple[str, str, bool]:
+    """Device, number format, and whether typed special tokens are plain text."""
     devices = ["auto", "cpu"]
     devices += ["cuda"] if torch.cuda.is_available() else []
     devices += ["mps"] if torch.backends.mps.is_available() else []
@@ -118,13 +126,13 @@ def _options() -> tuple[str, str, bool]:
     return device, dtype, not as_specials
 
 
-def _choose_text(loaded: LoadedModel) -> tuple[str, str | None]:
-    second = loaded.takes_pairs or loaded.is_encoder_decoder
+def _choose_text(loaded: LoadedModel, default_text: str, pairs: bool) -> tuple[str, str | None]:
+    second = (loaded.takes_pairs and pairs) or loaded.is_encoder_decoder
     columns = st.columns([3, 2]) if second else [st.container()]
     with columns[0]:
-        address.start("text", DEFAULT_TEXT, str)
+        address.start("text", default_text, str)
         text = st.text_area("Text", key="text", height=96)
-        address.finish("text", DEFAULT_TEXT)
+        address.finish("text", default_text)
     pair = None
     if second:
         label = "Text it writes" if loaded.is_encoder_decoder else "Second text (optional)"

@@ -96,6 +96,12 @@ MENU: dict[str, tuple[Entry, ...]] = {
             ":material/scatter_plot:",
             "Numbers of every head, a map of which look alike, and the heads most like a chosen one.",
         ),
+        Entry(
+            "pages/compare.py",
+            "Compare",
+            ":material/compare:",
+            "Two heads, models, texts, masks or scales side by side, and their difference.",
+        ),
     ),
 }
 """The pages in groups."""

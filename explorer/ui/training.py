@@ -14,7 +14,7 @@ from explorer.training import Measurement, Run, RunSettings, example
 from explorer.training_summary import run_table, step_table
 from explorer.ui import background, training_figures, training_words
 from explorer.ui.training_choice import Choice
-from explorer.ui.training_run import STARTED, Started, buttons
+from explorer.ui.training_run import STARTED, Started, buttons, plan
 from explorer.ui.training_words import Models
 from explorer.ui.words import plain
 
@@ -34,12 +34,14 @@ def show(choice: Choice) -> None:
     """The chosen models: untrained, or their training where it was started."""
     started: Started | None = st.session_state.get(STARTED)
     mine = started is not None and started.choice.sides == choice.sides
-    buttons(choice, started, mine)
+    beside = buttons(choice, started, mine)
     if started is not None and mine:
         every = None if started.job.is_over else EVERY
         st.fragment(_live, run_every=every)(started)
     else:
         _before(choice)
+        if started is None or started.job.is_over:
+            beside.caption(plan(choice))  # last: measuring a step takes a moment
         background.make_ready(len(choice.sides))
 
 
@@ -77,7 +79,7 @@ def _live(started: Started) -> None:
     shown = [measured or first for measured, first in zip(latest, firsts.values(), strict=True)]
     if over and all(latest):
         shown = _look_back(started)
-    _maps(f"After {max(one.step for one in shown)} steps", choice, shown)
+    _maps("In training" if not over else "After training", choice, shown)
     _curves(choice, models)
     if over:
         training_words.start_table(firsts)
@@ -135,7 +137,8 @@ def _maps(title: str, choice: Choice, measured: Sequence[Measurement]) -> None:
     columns = st.columns(2, gap="large")
     for place, (column, side, one) in enumerate(zip(columns, choice.sides, measured, strict=True)):
         with column:
-            st.markdown(f"**{plain(side.name)}**, accuracy {training_words.percent(one.accuracy)}")
+            accuracy = training_words.percent(one.accuracy)
+            st.markdown(f"**{plain(side.name)}** after {one.step} steps, accuracy {accuracy}")
             training_figures.maps(f"train_maps_{place}", one)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from explorer.cost import in_time
 from explorer.jobs import Job
@@ -80,8 +81,8 @@ class Started:
         return min(done)
 
 
-def buttons(choice: Choice, started: Started | None, mine: bool) -> None:
-    """Start, pause, stop, and what they will do or are doing."""
+def buttons(choice: Choice, started: Started | None, mine: bool) -> DeltaGenerator:
+    """Start, pause, stop; gives the place beside them for what a start would do."""
     goes = started is not None and not started.job.is_over
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         label = "Start again" if mine else "Start"
@@ -106,11 +107,10 @@ def buttons(choice: Choice, started: Started | None, mine: bool) -> None:
                 st.rerun()
         if goes and not mine:
             st.caption("A training with other settings is still going on; Start ends it.")
-        elif not mine:
-            st.caption(_plan(choice))
+        return st.empty()
 
 
-def _plan(choice: Choice) -> str:
+def plan(choice: Choice) -> str:
     """What a start would do and take."""
     first = choice.sides[0].runs[0]
     seconds = max(
@@ -122,7 +122,7 @@ def _plan(choice: Choice) -> str:
     sizes = " and ".join(dict.fromkeys(f"{_parameters(s.runs[0]):,}" for s in choice.sides))
     return (
         f"Two models of {sizes} parameters, {first.steps} steps of {first.rows} rows, {many}: "
-        f"about {in_time(seconds * 1.3 + START_UP)} here, where nobody else computes."
+        f"about {in_time(seconds * 1.3 + START_UP)} here, as fast as this machine is now."
     )
 
 

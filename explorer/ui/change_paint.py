@@ -1,0 +1,96 @@
+"""A mask painted cell by cell on the page What if, over the one that the model has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import streamlit as st
+import torch
+from torch import Tensor
+
+from explorer.capture import Stack
+from explorer.figures.masks import mask_maps
+from explorer.painting import LARGEST, decode_painted, encode_painted, flipped
+from explorer.ui import frame, width
+from explorer.ui.plotly_click import Click, cell_clicks
+from explorer.ui.words import short
+
+PAINTED = "draft_paint"
+QUIET = {"displayModeBar": False}
+LARGEST_MAP = 420  # pixels
+
+
+def paint(stack: Stack, layers: Sequence[int] | None) -> str:
+    """The painted mask as a code; "" where this text can have none."""
+    n = len(stack.query_tokens)
+    if n != len(stack.key_tokens) or n > LARGEST:
+        st.info(
+            f"A mask can be painted for one text of at most {LARGEST} tokens; here there are {n}.",
+            icon=":material/info:",
+        )
+        return ""
+    layer = stack.layer_numbers[0] if layers is None else layers[0]
+    own = stack.layer(layer).allowed()[0].cpu()
+    kept = st.session_state.get(PAINTED)
+    table = decode_painted(kept) if kept else own
+    if len(table) != n:
+        table = own
+    with st.container():
+        _picture(stack, table)
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+            places = [_place(label, stack, n) for label in ("Query", "Key")]
+            st.button(
+                "Forbid this cell" if bool(table[places[0], places[1]]) else "Allow this cell",
+                key="draft_flip",
+                on_click=_store,
+                args=(flipped(table, *places),),
+            )
+            st.button("Start from the model's mask", key="draft_own", on_click=_store, args=(own,))
+            every = torch.ones(n, n, dtype=torch.bool)
+            st.button("Allow all", key="draft_all", on_click=_store, args=(every,))
+    return encode_painted(table)
+
+
+def _picture(stack: Stack, table: Tensor) -> None:
+    allowed = table.numpy()
+    ones = allowed.astype(np.float32)
+    tokens = stack.query_tokens
+    figure = mask_maps(
+        allowed,
+        ones,
+        ones,
+        labels=tokens.texts,
+        raw=tokens.raws,
+        theme=frame.theme(),
+        width_px=min(width.column(), LARGEST_MAP),
+    ).mask
+    figure.update_layout(title_text="")
+    n = len(table)
+    alt = f"The painted mask: {int(table.sum())} of {n * n} cells may be used."
+    st.plotly_chart(figure, key="paint_map", theme=None, config=QUIET, alt=alt, width="content")
+    cell_clicks("paint_map", "paint_map_click", lambda click: _clicked(click, table))
+
+
+def _place(label: str, stack: Stack, n: int) -> int:
+    key = f"draft_paint_{label.lower()}"
+    st.session_state[key] = min(int(st.session_state.get(key, 0)), n - 1)
+    tokens = stack.query_tokens
+    place = st.selectbox(
+        label,
+        list(range(n)),
+        key=key,
+        format_func=lambda at: f"{at}  {short(tokens.texts[at])}",
+        width=150,
+    )
+    return int(place)
+
+
+def _clicked(click: Click, table: Tensor) -> None:
+    n = len(table)
+    if 0 <= click.x < n and 0 <= click.y < n:
+        _store(flipped(table, click.y, click.x))
+
+
+def _store(table: Tensor) -> None:
+    st.session_state[PAINTED] = encode_painted(table)

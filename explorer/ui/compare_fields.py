@@ -1,0 +1,204 @@
+"""The controls of the page Compare: each is there twice, and the right one may follow the left.
+
+A control named `layer` stands in the address as left_layer and right_layer. What the right side has
+as the left is left out of the address.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import streamlit as st
+
+from explorer.ui import address
+from explorer.ui.words import plain
+
+Option = TypeVar("Option", str, int)
+SideName = Literal["left", "right"]
+
+FIELDS: Mapping[str, object] = {
+    "model": None,
+    "text": None,
+    "pair": "",
+    "stack": None,
+    "layer": None,
+    "head": None,
+    "mask": "own",
+    "window": 4,
+    "scale": "own",
+    "factor": 2.0,
+    "way": "weights",
+    "heads": "",
+    "cut": False,
+}
+"""Everything that a side has of its own, with what stands for a control that is not there."""
+FROM_OTHER_PAGES = ("model", "text", "pair", "stack", "layer", "head")
+
+
+class Fields(NamedTuple):
+    """One side's controls: their names, and what the other side has where this one follows it."""
+
+    side: SideName
+    linked: bool
+
+    def name(self, field: str) -> str:
+        """The name in the address."""
+        return f"{self.side}_{field}"
+
+    def default(self, field: str, otherwise: Any) -> Any:
+        """What stands where nothing was chosen: on the right, what the left has."""
+        if self.side == "right" and field != "head":
+            return value_of("left", field, otherwise)
+        return otherwise
+
+    def start(self, field: str, default: Any, parse: Callable[[str], Any]) -> str:
+        """Gives the control its value; a right one that was as the left goes with it."""
+        name, state = self.name(field), st.session_state
+        if self.side == "right" and field != "head":
+            followed = state.get(f"{name} followed", default)
+            now = state.get(name, state.get(f"{name} kept", default))
+            if self.linked and followed != default and now == followed:
+                state[name] = default
+            state[f"{name} followed"] = default
+        address.start(name, default, parse)
+        return name
+
+    def one_of(
+        self,
+        field: str,
+        options: Mapping[Option, str],
+        default: Option,
+        label: str,
+        *,
+        width: int | Literal["stretch"] = "stretch",
+        help: str | None = None,
+    ) -> Option:
+        """One of some named options; one that is no longer there moves to the nearest, told."""
+        known = {str(option): option for option in options}
+
+        def parse(given: str) -> Option:
+            if given not in known:
+                raise ValueError(
+                    f"The link asks for {self.side} {field} “{given[:60]}”. {_there(options)} "
+                    f"Showing {options[default]}."
+                )
+            return known[given]
+
+        name = self.start(field, default, parse)
+        state = st.session_state
+        if state[name] not in options:
+            missing, state[name] = state[name], _nearest(state[name], options, default)
+            st.warning(
+                f"There is no {field} {plain(str(missing))} on the {self.side}. "
+                f"Showing {plain(options[state[name]])}.",
+                icon=":material/info:",
+            )
+        st.selectbox(
+            label,
+            list(options),
+            key=name,
+            format_func=lambda option: options[option],
+            width=width,
+            help=help,
+        )
+        address.finish(name, default)
+        chosen: Option = state[name]
+        return chosen
+
+
+def value_of(side: SideName, field: str, otherwise: Any = None) -> Any:
+    """What a side's control holds, whether it stands on the page now or not."""
+    name, state = f"{side}_{field}", st.session_state
+    return state.get(name, state.get(f"{name} kept", otherwise))
+
+
+def put(side: SideName, field: str, value: Any) -> None:
+    """Sets a side's control from a callback; nothing follows it this time."""
+    name = f"{side}_{field}"
+    st.session_state[name] = st.session_state[f"{name} kept"] = value
+    stay_apart()
+
+
+def stay_apart() -> None:
+    """The right side keeps what it has through the next run, whatever becomes of the left."""
+    for field in FIELDS:
+        st.session_state.pop(f"right_{field} followed", None)
+
+
+def swap() -> None:
+    """Exchanges all that the two sides hold; the callback of the button."""
+    for field, otherwise in FIELDS.items():
+        left, right = (value_of(side, field, otherwise) for side in ("left", "right"))
+        if left is None and right is None:
+            continue
+        put("left", field, right)
+        put("right", field, left)
+
+
+def choose_link() -> bool:
+    """The switch that lets the right side follow the left; on unless the address says no."""
+
+    def parse(given: str) -> bool:
+        if given != "no":
+            raise ValueError(f"The link asks for link “{given[:60]}”. It can be “no” only.")
+        return False
+
+    address.start("link", True, parse)
+    st.toggle(
+        "Link both sides",
+        key="link",
+        help="What you change on the left changes on the right too, except what is different "
+        "there already. The head is always each side's own.",
+    )
+    _finish_link()
+    return bool(st.session_state["link"])
+
+
+def _finish_link() -> None:
+    # As address.finish, which writes a switch that is off as “False”.
+    state, wanted = st.session_state, None if st.session_state["link"] else "no"
+    state["link kept"] = state["link"]
+    refused = state.get("link refused")
+    if refused is not None and state["link"]:
+        st.warning(plain(refused[0]), icon=":material/link_off:")
+    there = st.query_params.get("link")
+    if there == wanted:
+        return
+    if wanted is None:
+        del st.query_params["link"]
+    else:
+        st.query_params["link"] = wanted
+    state["link written"] = address.Written(wanted, there, time.monotonic())
+
+
+def come_from_another_page() -> None:
+    """Puts on the left what another page has shown since: its model, text and head."""
+    state = st.session_state
+    shown = {
+        field: state[f"{field} kept"] for field in FROM_OTHER_PAGES if f"{field} kept" in state
+    }
+    if shown == state.get("compare came", {}):
+        return
+    state["compare came"] = shown
+    for field, value in shown.items():
+        state[f"left_{field} kept"] = value
+        state.pop(f"left_{field}", None)
+
+
+def _nearest(wanted: Any, options: Mapping[Option, str], default: Option) -> Option:
+    if not isinstance(wanted, int):
+        return default
+    return min(options, key=lambda option: abs(int(option) - wanted))
+
+
+def _there(options: Mapping[Option, str]) -> str:
+    names = list(options)
+    if all(isinstance(name, int) for name in names):
+        return (
+            f"There is only {names[0]}."
+            if len(names) == 1
+            else (f"There are {names[0]} to {names[-1]}.")
+        )
+    return f"There are {', '.join(str(name) for name in names)}."
