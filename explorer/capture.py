@@ -95,6 +95,15 @@ class Capture:
             )
         return self._run.changed(self._number, interventions)
 
+    def extended(self, more: Tokens, interventions: Sequence[Intervention] = ()) -> Capture:
+        """The same text with more tokens at its end; of an encoder–decoder, of what it writes.
+
+        Raises ModelError for read-only stacks, ValueError for an intervention that does not fit.
+        """
+        if self._run is None:
+            raise ModelError("This model's code can't be run on here: it is shown read-only.")
+        return self._run.extended(self._number, more).changed(0, interventions)
+
     @property
     def max_difference(self) -> float | None:
         """The largest difference of a weight from the model's own attention, run on demand."""
@@ -277,6 +286,28 @@ class _Run:
             outputs = given.forward(self.model, self.inputs, output_hidden_states=True)
         layers = layers_at(self.places, seen.calls)
         return self.named.captures(self.model, layers, outputs)[number]
+
+    def extended(self, number: int, more: Tokens) -> _Run:
+        """One sequence of the batch with more tokens at its end, not yet run."""
+        writes = "decoder_input_ids" in self.inputs
+        added = torch.tensor([more.ids], device=self.model.device)
+        inputs = {}
+        for name, tensor in self.inputs.items():
+            own = tensor[number : number + 1]
+            grows = name.startswith("decoder_") if writes else own.ndim == 2
+            if name in ("input_ids", "decoder_input_ids") and grows:
+                own = torch.cat([own, added], 1)
+            elif grows and name.endswith("attention_mask"):
+                own = torch.cat([own, torch.ones_like(added, dtype=own.dtype)], 1)
+            elif grows and name.endswith("token_type_ids"):
+                own = torch.cat([own, torch.zeros_like(added, dtype=own.dtype)], 1)
+            inputs[name] = own
+        tokens, targets = self.named.tokens[number], self.named.target_tokens
+        if writes and targets is not None:
+            named = _Named([tokens], [targets[number] + more], [self.named.notes[number]])
+        else:
+            named = _Named([tokens + more], None, [self.named.notes[number]])
+        return _Run(self.model, inputs, self.calls, self.outputs, self.places, named)
 
     @torch.no_grad()
     def compare(self) -> Difference:

@@ -13,6 +13,9 @@ from torch import Tensor
 from explorer.capture import Capture
 from explorer.interventions import Intervention
 
+BLOCK = 64
+"""Positions whose probabilities are worked out at once."""
+
 
 class Prediction(NamedTuple):
     """Some entries of the vocabulary (or classes) at one position, before and after."""
@@ -64,9 +67,12 @@ def divergence(before: Float[Tensor, " entries"], after: Float[Tensor, " entries
 
 def divergence_by_position(before: Capture, after: Capture) -> Float[Tensor, " positions"]:
     """KL(before ‖ after) at each position, in nats."""
-    first = F.log_softmax(_logits(before).double(), -1)
-    second = F.log_softmax(_logits(after).double(), -1)
-    return (first.exp() * (first - second)).sum(-1).clamp(min=0)
+    found = []
+    pairs = zip(*(torch.split(_logits(each), BLOCK) for each in (before, after)), strict=True)
+    for rows in pairs:  # in blocks: a large vocabulary in double takes much room
+        first, second = (F.log_softmax(each.double(), -1) for each in rows)
+        found.append((first.exp() * (first - second)).sum(-1).clamp(min=0))
+    return torch.cat(found)
 
 
 def drift(before: Capture, after: Capture) -> Float[Tensor, "states positions"]:

@@ -107,15 +107,16 @@ def classical_mds(matrix: Matrix, axes: int = 2) -> tuple[Float[np.ndarray, "hea
 def clusters(matrix: Matrix, count: int) -> Int[np.ndarray, " heads"]:
     """A cluster's number for each head, at most `count`, numbered as they first appear.
 
-    Average linkage: those two clusters are joined whose heads are nearest on average. Raises
-    ValueError for a count below 1 and for distances that are not numbers.
+    Ward 1963: those two clusters are joined that add least to the squared distances within, which
+    leaves few heads alone. Raises ValueError for a count below 1 and for distances that are not
+    numbers.
     """
     _check(matrix)
     if count < 1:
         raise ValueError(f"count: got {count}; there is at least 1 cluster.")
     if len(matrix) < 2:
         return np.zeros(len(matrix), dtype=int)
-    tree = linkage(squareform(matrix, checks=False), "average")
+    tree = linkage(squareform(matrix, checks=False), "ward")
     found = fcluster(tree, count, "maxclust")
     number: dict[int, int] = {}
     return np.array([number.setdefault(int(each), len(number)) for each in found])

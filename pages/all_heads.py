@@ -29,7 +29,7 @@ numbers = all_heads_numbers.measured(model, capture, stack, key)
 
 left, right = st.columns(2, gap="large")
 with left:
-    all_heads.one_number(numbers, layer, head)
+    metric = all_heads.one_number(numbers, layer, head)
 with right:
     all_heads.two_numbers(numbers, layer, head)
 
@@ -40,4 +40,4 @@ with left:
 with right:
     all_heads_map.alike(numbers, distances, layer, head)
 
-all_heads_table.show(numbers, layer, head)
+all_heads_table.show(numbers, layer, head, metric)

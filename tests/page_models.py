@@ -52,14 +52,14 @@ def save_page_models(root: Path) -> Path:
             with torch.no_grad():
                 model.encoder.layer[1].attention.self.query.weight[:] = torch.nan
         model.save_pretrained(root / name)
-        _byte_tokenizer().save_pretrained(root / name)
+        byte_tokenizer().save_pretrained(root / name)
     small_model("bert", LARGE).save_pretrained(root / "no-tokenizer")
     (root / "broken").mkdir()
     (root / "broken" / "config.json").write_text("{", encoding="utf-8")
     return root
 
 
-def _byte_tokenizer() -> PreTrainedTokenizerFast:
+def byte_tokenizer() -> PreTrainedTokenizerFast:
     """One token for each byte, and a start token."""
     pieces = ["<pad>", "<s>", "</s>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
     vocab = {piece: number for number, piece in enumerate(pieces)}

@@ -114,3 +114,27 @@ def test_each_head_off_is_each_change_alone() -> None:
     expected = effects.log_probability(alone, 7) - effects.log_probability(own, 7)
     assert found[6].change == pytest.approx(expected)
     assert abs(expected) > 1e-4
+
+
+def test_some_layers_are_tried_with_changes_that_stay_on() -> None:
+    own = decoder()
+    kept = Intervention("decoder", (0,), output="off")
+
+    def number(captures: list[Capture]) -> float:
+        return effects.log_probability(captures[0], 7)
+
+    found = list(effects.each_head_off([own], "decoder", number, [[kept]], [1]))
+    assert [(each.layer, each.head) for each in found] == [(1, head) for head in range(4)]
+    both = own.changed([kept, Intervention("decoder", (1,), (3,), output="off")])
+    expected = number([both]) - number([own.changed([kept])])
+    assert found[3].change == pytest.approx(expected)
+
+
+def test_divergence_in_blocks_is_that_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = decoder()
+    before = own.changed([])
+    after = own.changed([Intervention("decoder", (0,), output="off")])
+    whole = effects.divergence_by_position(before, after)
+    monkeypatch.setattr(effects, "BLOCK", 3)
+    assert torch.equal(effects.divergence_by_position(before, after), whole)
+    assert float(whole[-1]) == pytest.approx(effects.predictions(before, after).kl)

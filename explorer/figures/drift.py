@@ -104,7 +104,7 @@ def drift_alt(values: Values, labels: Sequence[str]) -> str:
     """The picture in words."""
     if not np.isfinite(values).any() or float(np.nanmax(values)) == 0:
         return f"Drift of {values.shape[1]} tokens: no hidden state has moved."
-    row, column = np.unravel_index(int(np.nanargmax(values)), values.shape)
+    row, column = divmod(int(np.nanargmax(values)), values.shape[1])
     where = "the input" if row == 0 else f"layer {row - 1}"
     return (
         f"Drift of {values.shape[1]} tokens down {values.shape[0]} states. The largest, "

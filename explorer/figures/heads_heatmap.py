@@ -91,10 +91,10 @@ def heads_heatmap_alt(values: Numbers, title: str, unit: str) -> str:
     if not np.isfinite(values).any():
         return f"{words} None has a number."
     parts = []
-    for what, number in (("lowest", np.nanmin(values)), ("highest", np.nanmax(values))):
+    for what, number in (("Lowest", np.nanmin(values)), ("highest", np.nanmax(values))):
         layer, head = np.argwhere(values == number)[0]
         parts.append(f"{what} {number:.3g} at L{layer}H{head}")
-    return f"{words} {'; '.join(parts).capitalize()}. The numbers stand in the table below."
+    return f"{words} {', '.join(parts)}. The numbers stand in the table below."
 
 
 def number_domain(values: Numbers) -> tuple[float, float]:
@@ -108,13 +108,16 @@ def number_domain(values: Numbers) -> tuple[float, float]:
     return (low, high) if low < high else (low, low + 1.0)
 
 
-def cell_texts(values: Numbers) -> npt.NDArray[np.str_]:
-    """Short numbers with the same digits after the point: .26 and 1.0 where all are at most 1."""
+def cell_texts(values: Numbers, fewer: int = 0) -> npt.NDArray[Any]:
+    """Short numbers with the same digits after the point: .26 and 1.0 where all are at most 1.
+
+    `fewer` is how many digits after the point are left out where there is little room.
+    """
     finite = np.abs(values[np.isfinite(values)])
     top = float(finite.max()) if finite.size else 0.0
-    digits = 2 if top < 9.995 else 1 if top < 99.95 else 0
+    digits = max(0, (2 if top < 9.995 else 1 if top < 99.95 else 0) - fewer)
     text = [f"{value:.{digits}f}" for value in values.ravel().tolist()]
-    if top < 1.005:
+    if top < 1.005 and digits == 2:
         text = ["1.0" if each == "1.00" else each.replace("0.", ".", 1) for each in text]
     return np.array(text).reshape(values.shape)
 
@@ -144,7 +147,8 @@ def _cells(
     colors: Ink,
     cell: int | float,
 ) -> dict[str, Any]:
-    ticks = round_values(low, high)
+    # Plotly leaves out a tick that rounding puts past the end.
+    ticks = [min(value, high - 1e-6 * (high - low)) for value in round_values(low, high)]
     return {
         "type": "heatmap",
         "z": shown.astype(np.float32),
@@ -174,9 +178,13 @@ def _written(
     shown: Numbers, ramp: Colors, low: float, high: float, cell: int | float, row: int | float
 ) -> list[dict[str, Any]]:
     """The numbers, where all of them fit: one trace for each ink that some cell needs."""
-    texts = cell_texts(shown)
     known = np.isfinite(shown)
-    longest = max((len(text) for text in texts[known].tolist()), default=0)
+    fewest = 1 if np.abs(shown[known]).max(initial=0.0) > 1.005 else 0  # a share keeps its two
+    for fewer in range(fewest + 1):
+        texts = cell_texts(shown, fewer)
+        longest = max((len(text) for text in texts[known].tolist()), default=0)
+        if longest * DIGIT + 2 <= cell:
+            break
     if not longest or longest * DIGIT + 2 > cell or row < LINE:
         return []
     white, black = (np.array([contrast(c, from_hex(each)) for c in ramp]) for each in INKS)

@@ -12,7 +12,7 @@ from explorer.figures import frame
 from explorer.figures.colors import Theme, ink
 from explorer.figures.labels import escape, hover_texts, label_pixels, ticks
 
-THICKEST = 15  # pixels of a bar
+THICKEST = 14  # pixels of a bar
 NUMBERS = 12  # pixels of a bar from which its number is written beside it
 ROOM = 1.16  # of the longest bar: for the number at its end
 
@@ -40,8 +40,8 @@ def named_bars(
         raise ValueError(f"series: {lengths} values given for {n} labels; as many, at least 1")
     colors = ink(theme)
     fills = [colors.bar] if len(series) == 1 else [colors.muted, colors.accent]
-    thickness = min(max(max_px / (n * len(series)), 2), THICKEST)
-    step = thickness * len(series) + min(10, thickness)
+    thickness = min(max(max_px / (n * (len(series) + 0.5)), 2), THICKEST)
+    step = thickness * (len(series) + 0.5)
     height = max(step * n, 40)
     finite = [v for values in series.values() for v in values if np.isfinite(v)]
     end = top if top is not None else max(finite, default=0.0) or 1.0

@@ -129,10 +129,10 @@ def _places(n: int, width_px: int) -> tuple[int, int]:
 def _picture(
     values: Values,
     barred: Flags | None,
-    top: float,
-    left: float,
-    above: float,
-    side: float,
+    top: int | float,
+    left: int | float,
+    above: int | float,
+    side: int | float,
     theme: Theme,
 ) -> dict[str, Any]:
     codes: npt.NDArray[np.uint8] = png.encode(values, 0.0, top, root=True)

@@ -19,7 +19,7 @@ from explorer.ui.words import share
 
 QUIET = {"displayModeBar": False}
 LABELS = 62  # pixels beside the heatmap's cells
-SCATTER = 350  # pixels of the scatter's height
+SCATTER = 400  # pixels of the scatter's height
 FIRST, ACROSS, UP = "previous", "distance", "entropy_share"
 
 
@@ -30,8 +30,8 @@ def choose_metric(numbers: Numbers, key: str, first: str, label: str) -> str:
     return controls.choose_one(key, titles, label=label)
 
 
-def one_number(numbers: Numbers, layer: int, head: int) -> None:
-    """A metric of all heads as a heatmap, what it says, and its two extremes."""
+def one_number(numbers: Numbers, layer: int, head: int) -> str:
+    """A metric of all heads as a heatmap, what it says, and its two extremes; gives its name."""
     st.subheader("One number, all heads", anchor=False)
     name = choose_metric(numbers, "metric", FIRST, "Number")
     metric, values = numbers.metrics[name], numbers.of(name)
@@ -53,6 +53,7 @@ def one_number(numbers: Numbers, layer: int, head: int) -> None:
     st.caption(f"Source: {metric.source}. The mean over the queries; padding is left out.")
     if numbers.no_segment:
         st.caption(numbers.no_segment)
+    return name
 
 
 def _laid_out(
@@ -124,8 +125,8 @@ def two_numbers(numbers: Numbers, layer: int, head: int) -> None:
     missing = int((~np.isfinite(x) | ~np.isfinite(y)).sum())
     if missing:
         name = across if not np.isfinite(x).all() else up
-        which = "No head has" if missing == len(x) else f"{missing} heads lack"
-        st.caption(f"{which} both numbers: {numbers.why_unknown(name)}")
+        which = "No head has both numbers" if missing == len(x) else f"{missing} heads lack one"
+        st.caption(f"{which}: {numbers.why_unknown(name)}")
     st.caption("A click on a point or on a cell chooses that head in all pictures.")
 
 

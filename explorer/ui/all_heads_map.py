@@ -8,10 +8,10 @@ import streamlit as st
 
 from explorer.figures.heads_map import heads_map, heads_map_alt
 from explorer.figures.thumbnail import thumbnail
-from explorer.similarity import HeadDistances, classical_mds, clusters
+from explorer.similarity import HeadDistances, clusters
 from explorer.ui import all_heads_links, cached, controls, frame, lesson, width
 from explorer.ui.all_heads import QUIET, choose, choose_metric, point
-from explorer.ui.all_heads_numbers import Numbers
+from explorer.ui.all_heads_numbers import Numbers, plane
 from explorer.ui.plotly_click import cell_clicks
 from explorer.ui.words import share
 
@@ -44,7 +44,7 @@ def show(numbers: Numbers, found: HeadDistances, layer: int, head: int) -> None:
             metric = numbers.metrics[name]
             values = _in_order(numbers, numbers.of(name), found)
             title = f"{metric.title}, {metric.unit}"
-    points, shown = classical_mds(found.matrix)
+    points, shown = plane(numbers, found)
     layers, heads = (np.array(each) for each in zip(*found.heads, strict=True))
     figure = heads_map(
         points,
@@ -67,8 +67,8 @@ def show(numbers: Numbers, found: HeadDistances, layer: int, head: int) -> None:
     )
     if groups is not None:
         st.caption(
-            "Groups: the two whose heads are nearest on average are joined, again and again "
-            "(average linkage), by the full distances and not by the map."
+            "Groups: heads are joined step by step where that adds least to the squared distances "
+            "within a group (Ward 1963), by the full distances and not by the map."
         )
     _say_queries(numbers, found)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from explorer.head_table import ALL_METRICS, ON_SEGMENT, on_segment
 from explorer.metrics import LARGEST_MAP, METRICS, QUICK, REPEATED, Metric, head_metrics
 from explorer.models import LoadedModel, ModelError
 from explorer.repeated import repeated_capture
-from explorer.similarity import HeadDistances, head_distances
+from explorer.similarity import HeadDistances, classical_mds, head_distances
 from explorer.ui import cached, controls
 from explorer.ui.words import plain
 
@@ -41,6 +41,8 @@ class Numbers:
     """The scores on a repeated segment, where asked for."""
     no_segment: str
     """Why there can be none, as a sentence; empty where there can."""
+    known: dict[tuple[str, ...], pd.DataFrame] = field(default_factory=dict)
+    """What this run has looked up already."""
 
     @property
     def layers(self) -> npt.NDArray[np.int64]:
@@ -61,8 +63,9 @@ class Numbers:
         if self.segment is not None and name in self.segment:
             return self.segment[name].to_numpy(dtype=np.float64)
         names = QUICK if name in QUICK else (name,)
-        table = _measured(self.stack, names, self.stack.name, *self.key)
-        return table[name].to_numpy(dtype=np.float64)
+        if names not in self.known:
+            self.known[names] = _measured(self.stack, names, self.stack.name, *self.key)
+        return self.known[names][name].to_numpy(dtype=np.float64)
 
     def table(self, names: list[str]) -> pd.DataFrame:
         """Layer, head and these metrics, a row a head."""
@@ -110,6 +113,16 @@ def distances(numbers: Numbers) -> HeadDistances:
     pairs = len(numbers.places) * (len(numbers.places) - 1) // 2
     most = MOST_LOGARITHMS // max(1, pairs * len(stack.key_tokens))
     return _distances(stack, max(most, FEWEST_QUERIES), stack.name, *numbers.key)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _plane(_found: HeadDistances, *key: object) -> tuple[npt.NDArray[np.float64], float]:
+    return classical_mds(_found.matrix)
+
+
+def plane(numbers: Numbers, found: HeadDistances) -> tuple[npt.NDArray[np.float64], float]:
+    """The heads as points of a map, and the share of the squared distances that it shows."""
+    return _plane(found, numbers.stack.name, *numbers.key)
 
 
 @st.cache_resource(max_entries=8, show_spinner="Running the model on a repeated segment …")

@@ -19,8 +19,11 @@ EVERY_LAYER = ""
 CHOSEN = ("layer", "head")
 
 
-def show(numbers: Numbers, layer: int, head: int) -> None:
-    """The table with its filters; a click on a row chooses that head."""
+def show(numbers: Numbers, layer: int, head: int, metric: str) -> None:
+    """The table with its filters; a click on a row chooses that head.
+
+    What is filtered by, and the metric that the heatmap shows, stand first.
+    """
     st.subheader("All numbers", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         layers = _choose_layers(list(numbers.stack.layer_numbers))
@@ -33,7 +36,8 @@ def show(numbers: Numbers, layer: int, head: int) -> None:
             "Also the costly numbers",
             help="The variance of the scores and the effective rank: seconds for a long text.",
         )
-    names = [n for n, each in numbers.metrics.items() if costly or not each.costly or n == name]
+    shown = [n for n, each in numbers.metrics.items() if costly or not each.costly]
+    names = list(dict.fromkeys([*filter(None, [name, metric]), *shown]))
     table = named(
         filtered(numbers.table(names), layers=layers, name=name, at_least=low, at_most=high)
     )
@@ -41,20 +45,20 @@ def show(numbers: Numbers, layer: int, head: int) -> None:
     if table.empty:
         st.info(f"None of the {total} heads fits. Widen the range or choose more layers.")
         return
+    st.caption(
+        f"{len(table)} of {total} heads. A click on a column's name sorts, one on the box at the "
+        "left of a row chooses that head."
+    )
     _rows(table.reset_index(drop=True), names, numbers, layer, head)
-    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        st.download_button(
-            "Save as CSV",
-            as_csv(table),
-            file_name="heads.csv",
-            mime="text/csv",
-            icon=":material/download:",
-            on_click="ignore",
-        )
-        st.caption(
-            f"{len(table)} of {total} heads. A click on a column's name sorts, one on the box at "
-            "the left of a row chooses that head. The file holds numbers only, not your text."
-        )
+    st.download_button(
+        "Save as CSV",
+        as_csv(table),
+        file_name="heads.csv",
+        mime="text/csv",
+        icon=":material/download:",
+        on_click="ignore",
+        help="The heads of the table, their numbers and units; nothing of your text.",
+    )
 
 
 def _rows(
@@ -78,15 +82,20 @@ def _rows(
         if rows and 0 <= rows[0] < len(table):
             choose(*(int(table[each].iloc[rows[0]]) for each in CHOSEN))
 
+    # The marked row is the chosen head, whichever picture it was chosen in.
+    st.session_state["numbers_table"] = {
+        "selection": {"rows": chosen[:1], "columns": [], "cells": []}
+    }
     st.dataframe(
         table,
         column_config=configs,
+        column_order=["name", *names, *CHOSEN],  # on a phone the numbers come first
         hide_index=True,
         height=min(36 * len(table) + 38, 420),
         key="numbers_table",
         on_select=clicked,
         selection_mode="single-row",
-        selection_default={"selection": {"rows": chosen[:1], "columns": [], "cells": []}},
+        placeholder="–",
         alt="The numbers of each head, a row a head and a column a number.",
     )
 

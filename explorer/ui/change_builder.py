@@ -49,21 +49,30 @@ WHAT = "draft_what"
 WHOLE = "All"
 
 
-def build(capture: Capture, stack: Stack, layer: int, head: int) -> None:
+def build(capture: Capture, stack: Stack) -> None:
     """The controls of one change and the button that adds it."""
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        what: What = st.selectbox(
-            "Change", list(TITLES), key=WHAT, format_func=lambda each: TITLES[each], width=250
-        )
-        stack = _choose_stack(capture, stack)
+    layer, head = (st.session_state.get(name, first) for name, first in _first(stack).items())
+    many = len(capture.stacks) > 1
+    columns = st.columns([5, 4, 4, 4] if many else [5, 4, 4], gap="small")
+    what: What = columns[0].selectbox(
+        "Change", list(TITLES), key=WHAT, format_func=lambda each: TITLES[each]
+    )
+    if many:
+        with columns[1]:
+            stack = _choose_stack(capture, stack)
+    with columns[-2]:
         layers = _some("Layers", "draft_layers", list(stack.layer_numbers), layer)
+    with columns[-1]:
         heads = _some("Heads", "draft_heads", list(range(stack.n_heads)), head)
     st.caption(ABOUT[what])
     place = list(capture.stacks).index(stack.name)
     ready = True
+    number, how = 1.0, ""
+    keys: tuple[int, ...] = ()
+    if what == "paint":
+        how = change_paint.paint(stack, layers)
+        ready = bool(how)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        number, how = 1.0, ""
-        keys: tuple[int, ...] = ()
         if what == "times":
             number = round(_number("Factor", "draft_factor", 0.5, 100.0), 4)
         elif what == "rule":
@@ -81,9 +90,6 @@ def build(capture: Capture, stack: Stack, layer: int, head: int) -> None:
             number = round(_number("Weight", "draft_weight", 1.0, 1.0), 4)
             share = st.toggle("The others share the rest", value=True, key="draft_share")
             keys, how = (query, key), "" if share else "raw"
-        elif what == "paint":
-            how = change_paint.paint(stack, layers)
-            ready = bool(how)
         change = Change(what, layers, heads, place, number, how, keys)
         st.button(
             "Add this change",
@@ -96,14 +102,16 @@ def build(capture: Capture, stack: Stack, layer: int, head: int) -> None:
         )
 
 
+def _first(stack: Stack) -> dict[str, int]:
+    return {"layer": stack.layer_numbers[0], "head": 0}
+
+
 def _choose_stack(capture: Capture, stack: Stack) -> Stack:
     names = list(capture.stacks)
-    if len(names) == 1:
-        return stack
     if st.session_state.get("draft_stack") not in names:
         st.session_state["draft_stack"] = stack.name
     name = st.selectbox(
-        "In", names, key="draft_stack", format_func=lambda each: STACKS.get(each, each), width=130
+        "In", names, key="draft_stack", format_func=lambda each: STACKS.get(each, each)
     )
     return capture.stacks[name]
 
@@ -112,7 +120,7 @@ def _some(label: str, key: str, options: list[int], first: int) -> tuple[int, ..
     """Some numbers; None for all. The first time it is the one that the page shows."""
     chosen = st.session_state.get(key, [first])
     st.session_state[key] = [each for each in chosen if each in options]
-    found = st.multiselect(label, options, key=key, placeholder=WHOLE, width=170)
+    found = st.multiselect(label, options, key=key, placeholder=WHOLE)
     return tuple(sorted(found)) or None
 
 

@@ -32,6 +32,7 @@ ABOUT = (
 def choose() -> tuple[Chosen, Chosen, bool]:
     """Both sides, and whether words are compared. Ends the page with sentences where it can't."""
     compare_fields.come_from_another_page()
+    compare_fields.bring_in()
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         linked = compare_fields.choose_link()
         by_words = controls.choose_yes(
@@ -51,6 +52,7 @@ def choose() -> tuple[Chosen, Chosen, bool]:
         with place:
             st.subheader(name.capitalize(), anchor=False)
             sides.append(choose_side(Fields(name, linked), *options))  # type: ignore[arg-type]
+    compare_fields.arrived()
     left, right = sides
     if left is None or right is None:
         st.stop()

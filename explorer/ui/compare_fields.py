@@ -34,6 +34,10 @@ FIELDS: Mapping[str, object] = {
     "cut": False,
 }
 """Everything that a side has of its own, with what stands for a control that is not there."""
+PENDING, DRAWN = "compare pending", "compare drawn"
+"""In session_state: what a callback has set, and when the controls were drawn with it."""
+REACHES_THE_BROWSER = 0.3
+"""Seconds from then on in which an event may still come from a browser that has not heard of it."""
 FROM_OTHER_PAGES = ("model", "text", "pair", "stack", "layer", "head")
 
 
@@ -111,20 +115,45 @@ class Fields(NamedTuple):
 def value_of(side: SideName, field: str, otherwise: Any = None) -> Any:
     """What a side's control holds, whether it stands on the page now or not."""
     name, state = f"{side}_{field}", st.session_state
+    on_its_way = _on_its_way()
+    if name in on_its_way:
+        return on_its_way[name]
     return state.get(name, state.get(f"{name} kept", otherwise))
 
 
 def put(side: SideName, field: str, value: Any) -> None:
     """Sets a side's control from a callback; nothing follows it this time."""
-    name = f"{side}_{field}"
-    st.session_state[name] = st.session_state[f"{name} kept"] = value
-    stay_apart()
+    state = st.session_state
+    state[PENDING] = {**_on_its_way(), f"{side}_{field}": value}
+    state.pop(DRAWN, None)
+    for each in FIELDS:
+        state.pop(f"right_{each} followed", None)
 
 
-def stay_apart() -> None:
-    """The right side keeps what it has through the next run, whatever becomes of the left."""
-    for field in FIELDS:
-        st.session_state.pop(f"right_{field} followed", None)
+def bring_in() -> None:
+    """Gives the controls what callbacks have set; before the first of them.
+
+    Until the browser surely has them: a click that cuts a run short comes with the old values of
+    the controls that the browser had not heard of, and half a swap would be left.
+    """
+    state = st.session_state
+    for name, value in _on_its_way().items():
+        state[name] = state[f"{name} kept"] = value
+
+
+def arrived() -> None:
+    """Called when all controls have been drawn."""
+    st.session_state.setdefault(DRAWN, time.monotonic())
+
+
+def _on_its_way() -> dict[str, Any]:
+    """What callbacks have set and the browser may not know yet."""
+    state = st.session_state
+    drawn = state.get(DRAWN)
+    if drawn is not None and time.monotonic() - drawn > REACHES_THE_BROWSER:
+        state.pop(PENDING, None)
+    found: dict[str, Any] = state.get(PENDING, {})
+    return found
 
 
 def swap() -> None:

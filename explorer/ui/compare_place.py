@@ -172,7 +172,7 @@ def _telling(rows: list[np.ndarray]) -> list[int]:
 def compared_words(found: Compared) -> str:
     """All numbers of a comparison as a table."""
 
-    def number(value: float, digits: str = ".3f") -> str:
+    def number(value: int | float, digits: str = ".3f") -> str:
         return "–" if np.isnan(value) else f"{value:{digits}}".replace("-", "−")
 
     lines = [

@@ -133,14 +133,16 @@ def _choose_model(fields: Fields) -> str:
 def _choose_text(fields: Fields, loaded: LoadedModel) -> tuple[str, str | None]:
     default = fields.default("text", DEFAULT_TEXT)
     name = fields.start("text", default, str)
-    text = st.text_area("Text", key=name, height=68)
+    second = loaded.takes_pairs or loaded.is_encoder_decoder
+    columns = st.columns([3, 2], gap="small") if second else [st.container()]
+    text = columns[0].text_area("Text", key=name, height=68)
     address.finish(name, default)
     pair = None
-    if loaded.takes_pairs or loaded.is_encoder_decoder:
+    if second:
         label = "Text it writes" if loaded.is_encoder_decoder else "Second text (optional)"
         its_default = fields.default("pair", "")
         its_name = fields.start("pair", its_default, str)
-        pair = st.text_input(label, key=its_name) or None
+        pair = columns[1].text_area(label, key=its_name, height=68) or None
         address.finish(its_name, its_default)
     typing_count(name, loaded, text, None if loaded.is_encoder_decoder else pair)
     if max(len(text), len(pair or "")) > address.LONGEST:
@@ -226,7 +228,7 @@ def _choose_more(fields: Fields, stack: Stack, layer: int, head: int) -> Look:
             fields, "window", 4, "Keys in the window, its own included", 1, MOST_TOKENS
         )
     scale = _named(fields, "scale", SCALES, "Scale, the factor on q·k")
-    factor: float = 1.0
+    factor: int | float = 1.0
     if scale == "times":
         factor = _number(fields, "factor", 2.0, "Factor", 0.01, 100.0)
     way = _named(fields, "way", WEIGHED, "Way to weigh")

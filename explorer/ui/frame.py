@@ -103,6 +103,14 @@ MENU: dict[str, tuple[Entry, ...]] = {
             "Two heads, models, texts, masks or scales side by side, and their difference.",
         ),
     ),
+    "Change": (
+        Entry(
+            "pages/what_if.py",
+            "What if",
+            ":material/science:",
+            "Switch heads off, change the scale or the mask in a real model: what does it say?",
+        ),
+    ),
 }
 """The pages in groups."""
 

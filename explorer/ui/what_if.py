@@ -15,6 +15,7 @@ from explorer.changes_applied import interventions
 from explorer.interventions import Intervention
 from explorer.models import CATALOGUE, LoadedModel, ModelError, TextError, TooLongError
 from explorer.outcomes import Kind, capture_hiding, kind_of
+from explorer.streaming import workers
 from explorer.tokens import Tokens
 from explorer.ui import address, cached, controls
 from explorer.ui.typing_count import typing_count
@@ -60,9 +61,10 @@ def choose() -> Setting:
             icon=":material/lock:",
         )
         st.stop()
-    kind, hidden = kind_of(loaded, first), ()
-    captures, keys = (first,), (key,)
-    other = None
+    kind, other = kind_of(loaded, first), None
+    hidden: tuple[int, ...] = ()
+    captures: tuple[Capture, ...] = (first,)
+    keys: tuple[KEY, ...] = (key,)
     with right:
         if kind == "masked":
             hidden = _choose_hidden(loaded, first)
@@ -124,7 +126,7 @@ def _choose_hidden(loaded: LoadedModel, first: Capture) -> tuple[int, ...]:
     places = {found[0]: found for found in words.values()}
     assert loaded.tokenizer is not None  # it has a mask token
     typed = tuple(n for n, at in enumerate(tokens.ids) if at == loaded.tokenizer.mask_token_id)
-    letters = [at for at in places if any(map(str.isalnum, tokens.texts[at]))]
+    letters = [at for at, found in places.items() if _letters(tokens, found)]
     default = NO_WORD if typed else (letters or [NO_WORD])[-1]
     options = [NO_WORD, *places]
 
@@ -146,6 +148,10 @@ def _choose_hidden(loaded: LoadedModel, first: Capture) -> tuple[int, ...]:
     )
     address.finish("hide", default)
     return tuple(sorted({*typed, *places.get(chosen, [])}))
+
+
+def _letters(tokens: Tokens, places: Sequence[int]) -> bool:
+    return any(character.isalnum() for at in places for character in tokens.texts[at])
 
 
 def _hiding(loaded: LoadedModel, key: KEY, hidden: tuple[int, ...]) -> Capture:
@@ -224,14 +230,23 @@ def run(setting: Setting, changes: Sequence[Change]) -> Runs:
     return Runs(setting, tuple(changes), before, after, applied, refused, seconds)
 
 
-@st.cache_resource(max_entries=12, show_spinner=False)
+# Few are kept: with a large vocabulary the logits of one long text take 200 MB.
+@st.cache_resource(max_entries=4, show_spinner=False)
 def _unchanged(_capture: Capture, *key: object) -> tuple[Capture, float]:
-    """The run without a change, and how long it took."""
-    start = time.perf_counter()
-    return _capture.changed([]), time.perf_counter() - start
+    """The run without a change, and how long one takes when many are made, as they are here.
+
+    It is timed where they are made, in a thread that shares its steps with no other.
+    """
+
+    def timed() -> float:
+        start = time.perf_counter()
+        _capture.changed([])
+        return time.perf_counter() - start
+
+    return _capture.changed([]), min(workers().submit(timed).result() for _ in range(2))
 
 
-@st.cache_resource(max_entries=24, show_spinner=False)
+@st.cache_resource(max_entries=8, show_spinner=False)
 def _changed(
     _capture: Capture,
     _interventions: tuple[Intervention, ...],

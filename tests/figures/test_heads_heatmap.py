@@ -34,11 +34,14 @@ def cells(figure: go.Figure) -> Any:
     return trace
 
 
+def written(figure: go.Figure) -> list[Any]:
+    return [trace for trace in figure.data if trace.type == "scatter" and trace.mode == "text"]
+
+
 def texts(figure: go.Figure) -> dict[tuple[int, int], str]:
-    traces = [trace for trace in figure.data if trace.mode == "text"]
     return {
         (y, x): text
-        for trace in traces
+        for trace in written(figure)
         for x, y, text in zip(trace.x, trace.y, trace.text, strict=True)
     }
 
@@ -75,7 +78,7 @@ def test_the_numbers_can_be_read_on_their_cells(theme: str) -> None:
     values = np.linspace(0, 1, 30).reshape(3, 10)
     figure = drawn(values, theme=theme)
     scale = cells(figure).colorscale
-    for trace in [trace for trace in figure.data if trace.mode == "text"]:
+    for trace in written(figure):
         for x, y in zip(trace.x, trace.y, strict=True):
             ground = min(scale, key=lambda stop: abs(stop[0] - values[y, x]))[1]
             assert contrast(from_hex(trace.textfont.color), from_hex(ground)) >= 4.5
@@ -83,7 +86,7 @@ def test_the_numbers_can_be_read_on_their_cells(theme: str) -> None:
 
 def test_heads_that_are_not_there_are_told_from_numbers_not_known() -> None:
     figure = drawn(absent=ABSENCE)
-    ground = next(trace for trace in figure.data if trace.showscale is False)
+    ground = next(t for t in figure.data if t.type == "heatmap" and t.showscale is False)
     assert np.array_equal(np.isfinite(ground.z), ABSENCE)
     assert ABSENT in ground.hovertemplate
     assert ground.colorscale[0][1] == ink("light").absent
@@ -120,10 +123,17 @@ def test_texts_keep_to_three_digits() -> None:
     assert cell_texts(np.array([[1.26, 312.0]])).tolist() == [["1", "312"]]
 
 
+def test_a_phone_gets_numbers_with_fewer_digits() -> None:
+    values = np.full((6, 12), 5.678)
+    assert set(texts(drawn(values, width_px=408)).values()) == {"5.68"}
+    assert set(texts(drawn(values, width_px=258)).values()) == {"5.7"}
+    assert texts(drawn(values, width_px=200)) == {}
+
+
 def test_the_words_name_both_extremes() -> None:
     words = heads_heatmap_alt(VALUES, "On itself", "share of 1")
     assert "2 layers down, 3 heads across" in words
-    assert "lowest 0 at l0h0" in words.lower() and "highest 1 at L0H2" in words
+    assert "Lowest 0 at L0H0" in words and "highest 1 at L0H2" in words
     assert "None has a number" in heads_heatmap_alt(np.full((1, 1), np.nan), "a", "b")
 
 

@@ -36,7 +36,11 @@ def spec(app: AppTest, key: str) -> dict[str, Any]:
 
 def chart(app: AppTest, key: str) -> npt.NDArray[np.float64]:
     """The numbers of the heatmap with this key, (rows, columns)."""
-    z = spec(app, key)["data"][0]["z"]
+    return decoded(spec(app, key)["data"][0]["z"])
+
+
+def decoded(z: Any) -> npt.NDArray[np.float64]:
+    """A table as Plotly sends it: lists, or bytes."""
     if isinstance(z, list):
         return np.array(z, float)
     numbers = np.frombuffer(base64.b64decode(z["bdata"]), z["dtype"])
