@@ -11,7 +11,7 @@ import streamlit as st
 
 from explorer.capture import Capture, Stack
 from explorer.changes import Change, encode_changes
-from explorer.changes_applied import interventions
+from explorer.changes_applied import interventions, same_bits
 from explorer.interventions import Intervention
 from explorer.models import CATALOGUE, LoadedModel, ModelError, TextError, TooLongError
 from explorer.outcomes import Kind, capture_hiding, kind_of
@@ -172,14 +172,18 @@ class Runs:
 
     setting: Setting
     changes: tuple[Change, ...]
+    originals: list[Original]
     before: list[Capture]
     after: list[Capture]
     applied: list[tuple[Intervention, ...]]
     """For each text the changes that fit it."""
     refused: list[str]
     """A sentence for each change that does not fit."""
-    seconds: float
-    """How long a run of all texts takes."""
+
+    @property
+    def seconds(self) -> float:
+        """How long a run of all texts takes."""
+        return sum(each.seconds for each in self.originals)
 
     @property
     def is_changed(self) -> bool:
@@ -226,24 +230,40 @@ def run(setting: Setting, changes: Sequence[Change]) -> Runs:
     except (ModelError, ValueError) as error:
         st.error(plain(str(error)), icon=":material/info:")
         st.stop()
-    seconds = sum(took for _, took in plain_runs)
-    return Runs(setting, tuple(changes), before, after, applied, refused, seconds)
+    return Runs(setting, tuple(changes), originals, before, after, applied, refused)
+
+
+class Original(NamedTuple):
+    """A text's run without a change."""
+
+    run: Capture
+    seconds: float
+    """How long such a run takes."""
+    equal: bool
+    """Whether it is the model's own run to the last bit."""
+    compared: int
+    """How many numbers were compared."""
 
 
 # Few are kept: with a large vocabulary the logits of one long text take 200 MB.
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _unchanged(_capture: Capture, *key: object) -> tuple[Capture, float]:
-    """The run without a change, and how long one takes when many are made, as they are here.
-
-    It is timed where they are made, in a thread that shares its steps with no other.
-    """
-
-    def timed() -> float:
+def _unchanged(_capture: Capture, *key: object) -> Original:
+    """The run without a change, beside the one that the capture was made in."""
+    equal, compared = same_bits(_capture, _capture.changed([]))
+    took = []
+    for _ in range(2):  # the first may be slower
         start = time.perf_counter()
-        _capture.changed([])
-        return time.perf_counter() - start
+        found = _apart(_capture, ())
+        took.append(time.perf_counter() - start)
+    return Original(found, min(took), equal, compared)
 
-    return _capture.changed([]), min(workers().submit(timed).result() for _ in range(2))
+
+def _apart(capture: Capture, interventions: tuple[Intervention, ...]) -> Capture:
+    """A run in a thread that shares its many small steps with no other: that stalls when busy.
+
+    Runs that are compared are all made so; with other threads the last bits may differ.
+    """
+    return workers().submit(capture.changed, interventions).result()
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
@@ -255,4 +275,4 @@ def _changed(
     second: str | None,
     *key: object,
 ) -> Capture:
-    return _capture.changed(_interventions)
+    return _apart(_capture, _interventions)

@@ -75,7 +75,7 @@ def test_a_click_paints_a_cell(watched_page: Page, server: Server) -> None:
     page.get_by_role("button", name="Add this change").click()
     expect(page.get_by_text("Layer 0, head 0: a painted mask")).to_be_visible()
     settled(page, timeout=PATIENT)
-    assert "change=paint_5-1ffbfff_L0H0" in page.url  # all of 25 cells but the twelfth
+    assert "change=paint_5-1ffdfff_L0H0" in page.url  # all of 25 cells but the twelfth
 
 
 @pytest.mark.parametrize(
