@@ -33,6 +33,7 @@ HUB_SECONDS = 4.0
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
+_OFF = ("off", "0", "no", "false")
 _HUB_FILE = re.compile(r"model(-\d+-of-\d+)?\.safetensors|[\w.-]+\.(json|txt|model|spm)")
 
 Answer = TypeVar("Answer")
@@ -74,6 +75,11 @@ def is_hub_id(name: str) -> bool:
     return len(name) <= 96 and ".." not in name and bool(_HUB_ID.fullmatch(name))
 
 
+def hub_allowed() -> bool:
+    """Whether models of the hub may be opened: unless EXPLORER_HUB is off, also those kept here."""
+    return os.environ.get("EXPLORER_HUB", "").strip().lower() not in _OFF
+
+
 def find_folder(name: str) -> Path:
     """The folder with a model's files: from the catalogue, the disk, or the hub's cache.
 
@@ -86,6 +92,11 @@ def find_folder(name: str) -> Path:
         _check_folder(Path(path), name)
         return Path(path)
     if is_hub_id(name) and not os.path.exists(path):
+        if not hub_allowed():
+            raise ModelError(
+                f"Models of the Hugging Face hub are switched off here (EXPLORER_HUB), so {name!r} "
+                f"can't be opened. Choose one from the list, such as {', '.join(CATALOGUE)}."
+            )
         return _from_hub(name)
     raise ModelError(
         f"There is no model {_short(name)!r}. Give one of {', '.join(CATALOGUE)}, a folder with a "

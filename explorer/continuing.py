@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from explorer.capture import Capture
@@ -59,15 +60,22 @@ def continue_text(
     generator = torch.Generator().manual_seed(seed)
     length = capture.stacks["decoder"].layers[0].query_length
     most = min(most, (loaded.max_tokens or length + most) - length)
-    ends = _end_ids(loaded)
+    ends = end_ids(loaded)
     added: list[int] = []
     now = capture.changed(interventions)
     for step in range(most):
         assert now.logits is not None
         probabilities = torch.softmax(now.logits[-1].float().cpu(), -1)
-        chosen = _choose(probabilities, temperature, top_k, generator)
+        if not bool(probabilities.isfinite().all()):
+            raise ModelError(
+                f"{loaded.title} gives no numbers (NaN) for the next token here, so none can be "
+                "chosen. Choose another number format under Options, or undo the change."
+            )
+        chances = chances_of(probabilities, temperature, top_k)
+        greedy = temperature == 0
+        chosen = int(chances.argmax() if greedy else chances.multinomial(1, generator=generator))
         added.append(chosen)
-        text = loaded.tokenizer.decode(added)
+        text = str(loaded.tokenizer.decode(added))
         yield Continued(chosen, float(probabilities[chosen]), text, now)
         if chosen in ends or step == most - 1:
             return
@@ -75,18 +83,25 @@ def continue_text(
         now = capture.extended(more, interventions)
 
 
-def _choose(
-    probabilities: Tensor, temperature: float, top_k: int | None, generator: torch.Generator
-) -> int:
+def chances_of(
+    probabilities: Float[Tensor, " entries"], temperature: int | float, top_k: int | None
+) -> Float[Tensor, " entries"]:
+    """How likely each entry is to be drawn: after temperature, among the top_k alone.
+
+    At temperature 0 the likeliest entry, the first of several, has all of it.
+    """
     if temperature == 0:
-        return int(probabilities.argmax())
-    logits = probabilities.log() / temperature
+        return torch.zeros_like(probabilities).index_fill(0, probabilities.argmax(), 1.0)
+    logits = probabilities.log()
     if top_k is not None and top_k < len(logits):
-        logits = logits.masked_fill(logits < logits.topk(top_k).values[-1], -torch.inf)
-    return int(torch.multinomial(torch.softmax(logits, -1), 1, generator=generator))
+        gone = torch.ones_like(logits, dtype=torch.bool)
+        gone[logits.topk(top_k).indices] = False
+        logits = logits.masked_fill(gone, -torch.inf)
+    # The largest is brought to 0 first: divided by a tiny temperature it would be -inf too.
+    return torch.softmax((logits - logits.max()) / temperature, -1)
 
 
-def _end_ids(loaded: LoadedModel) -> set[int]:
+def end_ids(loaded: LoadedModel) -> set[int]:
     """The ids that end a text, from the configuration: one, several, or none."""
     given = loaded.model.config.eos_token_id
     return set() if given is None else {given} if isinstance(given, int) else set(given)

@@ -7,7 +7,7 @@ Errors, all of them ValueErrors:
       TooLongError         it has more tokens than the model reads
 """
 
-from explorer.catalogue import CATALOGUE, CatalogueEntry, ModelError, is_hub_id
+from explorer.catalogue import CATALOGUE, CatalogueEntry, ModelError, hub_allowed, is_hub_id
 from explorer.devices import DeviceMemoryError, memory_errors, pick_device, pick_dtype
 from explorer.encoding import Encoded, EncodedBatch, count_tokens, encode, encode_batch
 from explorer.loading import LoadedModel, load
@@ -26,6 +26,7 @@ __all__ = [
     "count_tokens",
     "encode",
     "encode_batch",
+    "hub_allowed",
     "is_hub_id",
     "load",
     "memory_errors",

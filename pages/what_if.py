@@ -30,6 +30,7 @@ with left:
     change_builder.build(setting.captures[0], stack)
     runs = what_if.run(setting, made)
     changes.listed(made, setting.captures[0], runs.refused)
+    st.markdown(MEANING)
 with right:
     question = what_if_outcome.outcome(runs)
 
@@ -39,8 +40,6 @@ with below:
     layer, head = changed_head.choose(runs, stack)
 with left:
     which_heads.show(runs, stack, question, layer, head, right)
-with right:
-    st.markdown(MEANING)
 with below:
     changed_head.maps(runs, stack, layer, head)
 what_if_further.show(runs)

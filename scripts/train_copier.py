@@ -110,7 +110,7 @@ def trained_tokenizer() -> PreTrainedTokenizerFast:
         show_progress=False,
     )
     tokenizer.train_from_iterator([*own, *topics.values()], trainer)
-    return PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer,
         bos_token=START,
         eos_token=START,
@@ -199,13 +199,13 @@ def main() -> None:
         counted = known[:, :-1]
         loss = F.cross_entropy(model.lm_head(states[counted]), ids[:, 1:][counted])
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         if second and step - second >= options.steps:
             break
         if step % 50 == 49:
-            model.eval()
+            model.train(False)
             found = accuracy_on_repeats(model, pool)
             model.train()
             print(
@@ -216,7 +216,7 @@ def main() -> None:
             if not second and found > 0.7:
                 second = step + 1 if size == len(ids_in_order) else 0
                 size = min(2 * size, len(ids_in_order))
-    model.eval().half().save_pretrained(options.out)
+    model.train(False).half().save_pretrained(options.out)
     tokenizer.save_pretrained(options.out)
     parameters = sum(each.numel() for each in model.parameters())
     print(f"{parameters:,} parameters in {options.out.name}")

@@ -1,4 +1,4 @@
-"""Small random models that end in a head, with a tokenizer of bytes, saved for the pages."""
+"""Small random models for the pages, with a head each, or with outputs that are no numbers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from transformers import (
+    AutoModel,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
@@ -32,13 +34,18 @@ KINDS: Mapping[str, tuple[str, Mapping[str, Any], Any]] = {
     "filler": ("bert", BERT, AutoModelForMaskedLM),
     "judge": ("bert", {**BERT, **LABELS}, AutoModelForSequenceClassification),
     "tagger": ("bert", {**BERT, **LABELS}, AutoModelForTokenClassification),
+    "not-numbers": ("bert", BERT, AutoModel),
 }
 
 
 def save_headed_models(root: Path) -> Path:
     """Each kind as a folder of its own in `root`."""
     for name, (model_type, settings, model_class) in KINDS.items():
-        small_model(model_type, settings, model_class=model_class).save_pretrained(root / name)
+        model = small_model(model_type, settings, model_class=model_class)
+        if name == "not-numbers":
+            with torch.no_grad():
+                model.encoder.layer[1].output.LayerNorm.weight[:] = torch.nan
+        model.save_pretrained(root / name)
         tokenizer = byte_tokenizer()
         tokenizer.add_special_tokens({"mask_token": "<mask>"})
         tokenizer.save_pretrained(root / name)

@@ -5,13 +5,19 @@ Each cache is bounded, and every input is an argument: two people never see each
 
 from __future__ import annotations
 
+import gc
+import inspect
 import os
+import sys
 from pathlib import Path
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 import streamlit as st
+import torch
+from transformers import PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from explorer.capture import Capture, capture
@@ -33,14 +39,20 @@ GRID_TOKENS = 64
 transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
+def local_root() -> Path | None:
+    """The directory that EXPLORER_MODELS names; None where there is none."""
+    root = os.environ.get("EXPLORER_MODELS")
+    return Path(root) if root and Path(root).is_dir() else None
+
+
 def local_models() -> dict[str, Path]:
     """Model folders that visitors may open: those right under EXPLORER_MODELS, by name."""
-    root = os.environ.get("EXPLORER_MODELS")
-    if not root or not Path(root).is_dir():
+    root = local_root()
+    if root is None:
         return {}
     return {
         f"local:{folder.name}": folder
-        for folder in sorted(Path(root).iterdir())
+        for folder in sorted(root.iterdir())
         if (folder / "config.json").is_file()
     }
 
@@ -54,14 +66,40 @@ def is_allowed(name: str) -> bool:
 def model(name: str, device: str = "auto", dtype: str = "auto") -> LoadedModel:
     """A loaded model; two at a time are kept for everybody. Raises ModelError."""
     folder = local_models().get(name)
-    if folder is None:
-        return load(name, device, dtype)
     try:
-        return load(str(folder), device, dtype)
+        loaded = load(name if folder is None else str(folder), device, dtype)
     except DeviceMemoryError:
         raise
     except ModelError as error:  # visitors need not know where folders are
-        raise ModelError(str(error).replace(str(folder), name)) from error
+        raise ModelError(str(error).replace(str(folder or name), name)) from error
+    _in_memory[loaded.model] = name
+    return loaded
+
+
+_in_memory: WeakKeyDictionary[PreTrainedModel, str] = WeakKeyDictionary()
+"""Every model that something still holds, also one that the cache has given up."""
+
+
+def in_memory() -> list[tuple[str, PreTrainedModel]]:
+    """The models in memory now, by the names they were opened under."""
+    return sorted(((name, kept) for kept, name in list(_in_memory.items())), key=lambda one: one[0])
+
+
+def free() -> None:
+    """Empties all that pages keep of models and texts; who needs one again has it loaded anew.
+
+    What takes no arguments is a part of the app, such as the pool of running jobs, and stays.
+    """
+    for name, module in list(sys.modules.items()):
+        if not name.startswith("explorer.ui."):
+            continue
+        for each in list(vars(module).values()):
+            kept = hasattr(each, "clear") and hasattr(each, "__wrapped__")
+            if kept and inspect.signature(each.__wrapped__).parameters:
+                each.clear()
+    gc.collect()  # a model's parts know each other: without this they wait for the next collection
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 @st.cache_resource(max_entries=16, show_spinner="Running the model …")

@@ -34,6 +34,9 @@ FIELDS: Mapping[str, object] = {
     "cut": False,
 }
 """Everything that a side has of its own, with what stands for a control that is not there."""
+OF_BOTH = ("link", "words", "at", "strip", "click_to")
+VISIT = "compare visit written"
+"""In session_state while the reader is here: `address.arrive` drops what ends like this."""
 PENDING, DRAWN = "compare pending", "compare drawn"
 """In session_state: what a callback has set, and when the controls were drawn with it."""
 REACHES_THE_BROWSER = 0.3
@@ -203,8 +206,20 @@ def _finish_link() -> None:
 
 
 def come_from_another_page() -> None:
-    """Puts on the left what another page has shown since: its model, text and head."""
+    """Puts on the left what another page has shown since: its model, text and head.
+
+    A link to two heads says all itself, but for a text that is too long to stand in it.
+    """
     state = st.session_state
+    by_link = VISIT not in state and any(
+        name.startswith(("left_", "right_")) for name in st.query_params
+    )
+    state[VISIT] = True
+    if by_link:
+        names = [f"{side}_{field}" for side in ("left", "right") for field in FIELDS]
+        for name in {*names, *OF_BOTH} - {"left_text", "left_pair"}:
+            for each in (name, f"{name} kept", f"{name} followed"):
+                state.pop(each, None)
     shown = {
         field: state[f"{field} kept"] for field in FROM_OTHER_PAGES if f"{field} kept" in state
     }
@@ -212,6 +227,8 @@ def come_from_another_page() -> None:
         return
     state["compare came"] = shown
     for field, value in shown.items():
+        if by_link and field not in ("text", "pair"):
+            continue
         state[f"left_{field} kept"] = value
         state.pop(f"left_{field}", None)
 

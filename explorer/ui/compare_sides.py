@@ -192,8 +192,6 @@ def _choose_look(fields: Fields, capture: Capture, row: DeltaGenerator) -> tuple
     wanted = fields.default("layer", layer)
     if fields.linked and wanted != layer and wanted not in stack.layer_numbers:
         st.caption(f"There is no layer {wanted} here; the nearest is {layer}.")
-    if look.changes:
-        st.caption(plain(" · ".join(look.changes)))
     if look.way != "weights":
         meaning, source = ABOUT[look.way]
         st.caption(f"{plain(meaning)} Source: {plain(source)}.")

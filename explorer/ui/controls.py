@@ -44,7 +44,7 @@ def choose_capture(
     second one beside it, but for what an encoder–decoder writes.
     """
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        name = _choose_model(first)
+        name = choose_model(first)
         device, dtype, as_text = choose_options()
     try:
         loaded = cached.model(name, device, dtype)
@@ -72,7 +72,8 @@ def _stop(error: ValueError) -> None:
     st.stop()
 
 
-def _choose_model(first: str | None) -> str:
+def choose_model(first: str | None = None) -> str:
+    """A model's name: of the list, or a hub id. Ends the page where it is neither."""
     options = [*CATALOGUE, *cached.local_models()]
     options.sort(key=lambda option: option != first)
     parse = address.one_of(

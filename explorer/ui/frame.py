@@ -102,6 +102,12 @@ MENU: dict[str, tuple[Entry, ...]] = {
             ":material/compare:",
             "Two heads, models, texts, masks or scales side by side, and their difference.",
         ),
+        Entry(
+            "pages/models.py",
+            "Models",
+            ":material/deployed_code:",
+            "What a model is: layers, heads, scale and masks, its size; and which can be opened.",
+        ),
     ),
     "Change": (
         Entry(
@@ -109,6 +115,12 @@ MENU: dict[str, tuple[Entry, ...]] = {
             "What if",
             ":material/science:",
             "Switch heads off, change the scale or the mask in a real model: what does it say?",
+        ),
+        Entry(
+            "pages/continue_text.py",
+            "Continue",
+            ":material/edit_note:",
+            "A text written on with your change and without: where the two part, and why.",
         ),
     ),
 }

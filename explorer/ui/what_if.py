@@ -75,6 +75,8 @@ def choose() -> Setting:
             other, other_key = _second(loaded, key, text)
             if kind == "similarity":
                 captures, keys = (first, other), (key, other_key)
+        if kind not in ("similarity", "masked") and other is None and loaded.name in CATALOGUE:
+            st.caption(plain(CATALOGUE[loaded.name].description))
     for note in captures[0].notes:
         st.info(plain(note))
     return Setting(loaded, captures, keys, kind, other, hidden)
@@ -217,10 +219,10 @@ def run(setting: Setting, changes: Sequence[Change]) -> Runs:
     code = encode_changes(changes)
     second = st.session_state.get("second") if "patch" in code else None
     try:
-        plain_runs = [
+        originals = [
             _unchanged(each, *key) for each, key in zip(setting.captures, setting.keys, strict=True)
         ]
-        before = [each for each, _ in plain_runs]
+        before = [each.run for each in originals]
         after = [
             _changed(each, fitting, code, at == 0, second, *key) if fitting else unchanged
             for at, (each, key, fitting, unchanged) in enumerate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -68,6 +69,9 @@ def _say(runs: Runs, sentence: str) -> None:
         equal = all(each.equal for each in runs.originals)
         compared = sum(each.compared for each in runs.originals)
         st.success(say.unchanged(equal, compared), icon=":material/check:")
+        return
+    if sentence == say.NOT_NUMBERS:  # equal bits would say nothing
+        st.warning(sentence)
         return
     found = [same_bits(*pair) for pair in zip(runs.before, runs.after, strict=True)]
     if all(equal for equal, _ in found):
@@ -221,8 +225,12 @@ def _likeness(runs: Runs, question: Question) -> None:
     after = question.number(runs.before, runs.after)
     _say(runs, say.compared(before, after))
     if not runs.is_changed:
-        st.markdown(f"The cosine of the two texts is **{say.number(before, 4)}**.")
+        known = math.isfinite(before)
+        cosine = f"The cosine of the two texts is **{say.number(before, 4)}**."
+        st.markdown(cosine if known else say.NOT_NUMBERS)
         _about_vectors(runs)
+        return
+    if not math.isfinite(before + after):
         return
     rows = [
         "| Cosine of | before | after | change |",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
 from explorer.effects import Prediction
-from explorer.outcomes import Kind
 from explorer.ui.words import plain, short, tiny
 
 MINUS = "\N{MINUS SIGN}"
@@ -15,7 +16,7 @@ MEANING = (
     "A head without effect here may matter elsewhere, and others may do its work when it is off. "
     "A large weight in a map is not an influence: only the change of the output shows that."
 )
-UNITS: dict[Kind, str] = {"similarity": "cosine", "drift": "share of its length"}
+NOT_NUMBERS = "The model's outputs are not finite numbers here (NaN), so they can't be compared."
 
 
 def signed(value: float, digits: int = 3) -> str:
@@ -48,7 +49,9 @@ def predicted(found: Prediction, names: dict[int, str], watched: int) -> str:
     before, after = found.before[at], found.after[at]
     first = found.ids[int(np.argmax(found.before))]
     now = found.ids[int(np.argmax(found.after))]
-    move = "rises" if found.log_change[at] > 0 else "falls"
+    if not math.isfinite(before + after):
+        return NOT_NUMBERS
+    move = "rises" if after > before else "falls"
     if found.log_change[at] == 0:
         return f"**{name}** keeps its probability of {probability(before)}."
     was, then = probability(before), probability(after)
@@ -66,6 +69,8 @@ def predicted(found: Prediction, names: dict[int, str], watched: int) -> str:
 
 def compared(before: float, after: float) -> str:
     """What became of the likeness of two texts."""
+    if not math.isfinite(before + after):
+        return NOT_NUMBERS
     if before == after:
         return f"The two texts are as alike as before: cosine {number(before)}."
     move = "more" if after > before else "less"
@@ -78,10 +83,12 @@ def compared(before: float, after: float) -> str:
 def drifted(table: npt.NDArray[np.floating], names: tuple[str, ...]) -> str:
     """How far the last hidden states have moved, and which the most. (states, tokens)"""
     last = table[-1]
+    if not np.isfinite(last).any():
+        return NOT_NUMBERS
     if not np.nanmax(table) > 0:
         return "No hidden state has moved."
     most = int(np.nanargmax(last))
-    begins = int(np.flatnonzero(np.nanmax(table, 1) > 0)[0])
+    begins = int(np.flatnonzero((table > 0).any(1))[0])
     where = "the input" if begins == 0 else f"layer {begins - 1}"
     return (
         f"The last hidden states have moved by **{100 * float(np.nanmean(last)):.1f} %** of their "

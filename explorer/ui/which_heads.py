@@ -201,7 +201,9 @@ def _effects(
             f"Stopped after {len(sweep.found)} of {sweep.total} heads; the others are hatched.",
             icon=":material/info:",
         )
-    if not sweep.found:
+    if not any(np.isfinite(each.change) for each in sweep.found):
+        if sweep.found:
+            st.info("No head has an effect that is a number here.", icon=":material/info:")
         return
     table, absent = _laid_out(stack, sweep.found)
     title, unit = _named(runs, question)
@@ -265,9 +267,6 @@ def _named(runs: Runs, question: Question) -> tuple[str, str]:
 def _say_strongest(runs: Runs, stack: Stack, question: Question, found: list[HeadEffect]) -> None:
     """The heads whose loss hurts and helps the most, to open and to switch off."""
     known = [each for each in found if np.isfinite(each.change)]
-    if not known:
-        st.info("No head has an effect that is a number here.", icon=":material/info:")
-        return
     worst, best = min(known, key=lambda e: e.change), max(known, key=lambda e: e.change)
     if worst.change == best.change == 0:
         st.markdown("No head has any effect on it.")

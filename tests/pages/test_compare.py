@@ -112,6 +112,26 @@ def test_unlinked_sides_stay_apart_and_the_link_says_so() -> None:
     assert again.selectbox(key="right_layer").value == 0 and not again.toggle(key="link").value
 
 
+def test_a_link_to_two_heads_forgets_what_was_compared_before() -> None:
+    app = AppTest.from_file(PAGE, default_timeout=120)
+    app.query_params.update({"left_layer": "3", "left_head": "1", "right_head": "5"})
+    before = {"right_mask": "causal", "left_scale": "one", "right_text": "It slept.", "at": "q2"}
+    for name, value in {**before, "layer": 1, "head": 7}.items():
+        app.session_state[f"{name} kept"] = value
+    looked_at(app.run())
+    np.testing.assert_allclose(chart(app, "compare_left"), minilm_weights(3, 1), atol=1e-6)
+    np.testing.assert_allclose(chart(app, "compare_right"), minilm_weights(3, 5), atol=1e-6)
+
+
+def test_without_a_link_the_left_side_is_what_another_page_showed() -> None:
+    app = AppTest.from_file(PAGE, default_timeout=120)
+    for name, value in {"layer": 1, "head": 7, "text": "so it goes"}.items():
+        app.session_state[f"{name} kept"] = value
+    looked_at(app.run())
+    expected = minilm_weights(1, 7, "so it goes")
+    np.testing.assert_allclose(chart(app, "compare_left"), expected, atol=1e-6)
+
+
 def test_swapping_exchanges_everything_and_turns_the_difference_round() -> None:
     app = opened(right_layer="4", right_scale="times", right_factor="0.5", right_text="It slept.")
     before = {name: chart(app, f"compare_{name}") for name in ("left", "right")}

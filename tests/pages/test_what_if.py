@@ -19,7 +19,7 @@ from explorer.changes_applied import interventions
 from explorer.loading import LoadedModel
 from explorer.models import load
 from explorer.outcomes import Question
-from explorer.ui import controls, what_if
+from explorer.ui import controls, what_if, what_if_words
 from explorer.ui.change_builder import ABOUT, TITLES
 from tests.headed_models import save_headed_models
 from tests.pages import driven
@@ -349,3 +349,46 @@ def test_layers_and_positions_are_shown_when_opened(
 def test_the_page_says_what_it_means_and_what_not() -> None:
     words = said(minilm())
     assert "not an influence" in words and "others may do its work" in words
+
+
+def test_heads_can_be_tried_with_the_changes_on(
+    opened: Callable[..., AppTest], headed: Path
+) -> None:
+    app = swept(opened("writer", change="off_L1H2", besides="yes"))
+    own = capture(load(str(headed / "writer"), "cpu"), TEXT)
+    kept, _ = interventions(decode_changes("off_L1H2"), own)
+    question = Question("next", 11, effects.predictions(own, own, top=1).ids[0])
+    found = effects.each_head_off([own], "decoder", lambda now: question.number([], now), [kept])
+    expected = np.array([each.change for each in found]).reshape(2, 4)
+    np.testing.assert_allclose(chart(app, "effects"), expected, atol=1e-5)
+    assert expected[1, 2] == 0  # it is off already
+
+
+def test_outputs_that_are_not_numbers_are_told(opened: Callable[..., AppTest]) -> None:
+    app = opened("not-numbers", second="a dog", change="off_L0H0")
+    assert "not finite numbers" in said(app)
+    assert "No head has an effect that is a number here" in said(swept(app))
+    assert "equal to the last bit" in said(opened("not-numbers", second="a dog"))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "   ", "<b>x</b> &lt; $119 :red[x]", "日本語 😀 \u202e", "word " * 100]
+)
+def test_any_text_is_read_or_answered_with_a_sentence(
+    opened: Callable[..., AppTest], text: str
+) -> None:
+    app = opened("writer", text=text, change="off_L0H0 nokeys_2")
+    assert app.get("plotly_chart") or app.error or app.warning
+
+
+@pytest.mark.parametrize(
+    ("value", "written"), [(0.0, "0"), (0.5, "+0.500"), (-2.05, "−2.050"), (3e-7, "+3e-07")]
+)
+def test_changes_have_their_sign(value: float, written: str) -> None:
+    assert what_if_words.signed(value) == written
+
+
+def test_probabilities_that_look_alike_get_more_digits() -> None:
+    found = effects.Prediction([4], [0.002], [0.002004], [0.002], 0.0)
+    words = what_if_words.predicted(found, {4: "cat"}, 4)
+    assert "from **0.2\u00a0%** to **0.2004\u00a0%**" in words

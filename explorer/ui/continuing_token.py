@@ -1,0 +1,258 @@
+"""One added token on the page Continue: what chose it looked at, and the ten likeliest; the table.
+
+Both sides are drawn alike, over one range of values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import streamlit as st
+
+from explorer.continuing_steps import Row, Step, pieces
+from explorer.figures.bars import row_bars
+from explorer.figures.named_bars import named_bars, named_bars_alt
+from explorer.models import LoadedModel
+from explorer.outcomes import entry_text, raw_entry
+from explorer.tokens import Tokens
+from explorer.ui import address, continuing, controls, frame, width
+from explorer.ui import continuing_words as say
+from explorer.ui.continuing_run import PICKED, Both, named, picked
+from explorer.ui.what_if_words import probability
+from explorer.ui.words import plain, share, short
+
+TITLES = ("As the model is", "With the change")
+QUIET = {"displayModeBar": False}
+LABELS = 150  # pixels beside the bars
+SMALLEST, WIDEST = 160, 360  # pixels of the bars' plot
+MOST_BARS, FEWER_BARS = 48, 32
+"""Past so many keys bars would be hairlines; so many are drawn then."""
+WORTH_NAMING = 0.005
+SLIDER = "token_by_token"
+
+
+class Seen(NamedTuple):
+    """One side's token, and what was looked at to write it."""
+
+    title: str
+    name: str
+    step: Step
+
+
+def show(both: Both) -> None:
+    """The chosen token of each side: its row of weights, and what else could have come."""
+    most = max(len(each) for each in both.steps)
+    if most == 0:
+        address.finish(PICKED, 0)
+        return
+    st.subheader("Token by token", anchor=False)
+    at = _choose(both, most)
+    seen = _seen(both, at)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        stack = continuing.choose_stack(both.setting)
+        layer, head = controls.choose_head(stack)
+    rows = [each.step.rows[stack.name][layer] for each in seen]
+    keys = [each.step.keys[stack.name] for each in seen]
+    st.markdown(
+        f"**What it looked at, in L{layer}H{head}.** To choose a token, the model takes what its "
+        "last query has gathered: the weights of that query on everything before."
+    )
+    _side_by_side(both.setting.loaded, seen, rows, keys, head, f"L{layer}H{head}")
+    _all_heads(seen, stack.name, layer)
+
+
+def _choose(both: Both, most: int) -> int:
+    """The added token that is looked at, from 1."""
+    now = picked(both)
+    if most > 1:
+        st.session_state[SLIDER] = now
+        st.slider(
+            "Added token",
+            1,
+            most,
+            key=SLIDER,
+            on_change=_slid,
+            help="A click on a token above chooses it too.",
+            width=420,
+        )
+    address.finish(PICKED, 0)
+    return now
+
+
+def _slid() -> None:
+    st.session_state[PICKED] = st.session_state[SLIDER]
+
+
+def _seen(both: Both, at: int) -> list[Seen]:
+    """Each side's token; a side that has ended before has none."""
+    found = []
+    for title, steps in zip(TITLES, both.steps, strict=False):
+        if len(steps) >= at:
+            ids = [step.id for step in steps[:at]]
+            written = pieces(both.setting.loaded, both.setting.before, ids)
+            name = named(both.setting.loaded, written[-1:], steps[at - 1 : at])[0]
+            found.append(Seen(title, name, steps[at - 1]))
+        else:
+            st.info(f"{title}: the text has ended before its {say.ordinal(at)} added token.")
+    return found
+
+
+def _side_by_side(
+    loaded: LoadedModel,
+    seen: Sequence[Seen],
+    rows: Sequence[Row],
+    keys: Sequence[Tokens],
+    head: int,
+    name: str,
+) -> None:
+    shown = _telling([row.weights[head] for row in rows])
+    top = max(float(np.nan_to_num(row.weights[head]).max(initial=0.0)) for row in rows) or 1.0
+    likeliest = max(
+        100 * max(each.probability, each.chance) for one in seen for each in one.step.likeliest
+    )
+    if len(seen) > 1 and seen[0].step.id == seen[1].step.id:
+        st.caption("Both sides write this token; what they looked at may differ.")
+    columns = st.columns(2, gap="large")
+    for at, (each, row, tokens) in enumerate(zip(seen, rows, keys, strict=True)):
+        weights = row.weights[head]
+        with columns[at]:
+            st.markdown(
+                f"{each.title}: **{say.quoted(each.name)}**, {probability(each.step.probability)}."
+                f" {_in_words(each.step.query, weights, tokens.texts)}"
+            )
+            _bars(f"looked_{at}", weights, row.forbidden[head], tokens, shown, top, name)
+        with columns[at if len(seen) > 1 else 1]:
+            _likeliest(at, loaded, each, likeliest)
+
+
+def _bars(
+    key: str,
+    weights: npt.NDArray[np.float32],
+    forbidden: npt.NDArray[np.bool_],
+    tokens: Tokens,
+    shown: list[int],
+    top: float,
+    name: str,
+) -> None:
+    part = tokens.select(shown)
+    figure = row_bars(
+        weights[shown],
+        part.texts,
+        theme=frame.theme(),
+        forbidden=forbidden[shown],
+        raw_key=part.raws,
+        max_value=top,
+        width_px=min(max(width.column() - LABELS, SMALLEST), WIDEST),
+        max_px=480,
+    )
+    alt = f"The weights of the last query in {name}, a bar for each token before, first on top."
+    st.plotly_chart(figure, key=key, theme=None, config=QUIET, alt=alt, width="content")
+    if len(shown) < len(weights):
+        rest = float(np.nansum(weights) - np.nansum(weights[shown]))
+        st.caption(
+            f"The {len(shown)} tokens with the largest weights, in the order of the text. The "
+            f"other {len(weights) - len(shown)} have {share(rest)} together."
+        )
+
+
+def _telling(rows: Sequence[npt.NDArray[np.float32]]) -> list[int]:
+    """The keys that get a bar, the same on both sides: all, or those of most weight on either."""
+    most = np.max([np.nan_to_num(row) for row in rows], axis=0)
+    if len(most) <= MOST_BARS:
+        return list(range(len(most)))
+    found: list[int] = np.argsort(-most, kind="stable")[:FEWER_BARS].tolist()
+    return sorted(found)
+
+
+def _in_words(query: str, weights: npt.NDArray[np.float32], keys: Sequence[str]) -> str:
+    """Where the last query looks the most."""
+    if not np.isfinite(weights).any():
+        return "This row holds no numbers."
+    if not np.nan_to_num(weights).any():
+        return "The last query has no key left that it may use, so all its weights are 0."
+    order = np.argsort(-np.nan_to_num(weights), kind="stable")[:2]
+    parts = [
+        f"“{plain(short(keys[n]))}” ({share(float(weights[n]))})".replace(" %", "\u00a0%")
+        for n in order
+        if weights[n] >= WORTH_NAMING
+    ]
+    name = f"The last query, “{plain(short(query))}”,"
+    if not parts:
+        return f"{name} gives no token as much as {share(WORTH_NAMING)}."
+    return f"{name} looks most at {' and '.join(parts)}."
+
+
+def _likeliest(at: int, loaded: LoadedModel, seen: Seen, top: float) -> None:
+    """The ten tokens that the model found likeliest here."""
+    likeliest = seen.step.likeliest
+    st.markdown(f"**The {len(likeliest)} likeliest here**")
+    names = [entry_text(loaded, "next", each.id) for each in likeliest]
+    series = {"the model's probability": [100 * each.probability for each in likeliest]}
+    if any(abs(each.chance - each.probability) > 1e-6 for each in likeliest):
+        series["chance to be drawn"] = [100 * each.chance for each in likeliest]
+    title = "probability, %"
+    figure = named_bars(
+        names,
+        series,
+        theme=frame.theme(),
+        title=title,
+        raw=[raw_entry(loaded, each.id) for each in likeliest],
+        top=top,
+        digits=1,
+        width_px=min(width.column() - 10, WIDEST + 120),
+    )
+    alt = named_bars_alt(title, names, series)
+    st.plotly_chart(
+        figure, key=f"likeliest_{at}", theme=None, config=QUIET, alt=alt, width="content"
+    )
+
+
+def _all_heads(seen: Sequence[Seen], stack: str, layer: int) -> None:
+    """Where each head of each layer looks the most, at this token."""
+    with st.expander(
+        "Where all heads looked", icon=":material/table:", key="heads_looked", on_change="rerun"
+    ) as box:
+        if not box.open:
+            return
+        table: dict[str, list[object]] = {}
+        rows = seen[0].step.rows[stack]
+        names = [(number, h) for number, row in rows.items() for h in range(len(row.weights))]
+        table["head"] = [f"L{number}H{h}" for number, h in names]
+        for each in seen:
+            found = [each.step.rows[stack][number].weights[h] for number, h in names]
+            places = [int(np.nan_to_num(row).argmax()) for row in found]
+            texts = each.step.keys[stack].texts
+            table[f"{each.title}: most at"] = [f"{n}  {short(texts[n])}" for n in places]
+            table[f"{each.title}: weight"] = [
+                float(row[n]) for row, n in zip(found, places, strict=True)
+            ]
+        numbers = [name for name in table if name.endswith("weight")]
+        four = st.column_config.NumberColumn(format="%.4f")
+        st.dataframe(
+            pd.DataFrame(table), hide_index=True, column_config=dict.fromkeys(numbers, four)
+        )
+
+
+def table(both: Both) -> None:
+    """Both continuations as a table, for those who can't see the picture."""
+    if not any(both.steps):
+        return
+    with st.expander("Both texts as a table", icon=":material/table:"):
+        most = max(len(each) for each in both.steps)
+        columns: dict[str, list[object]] = {"added token": list(range(1, most + 1))}
+        loaded, before = both.setting.loaded, both.setting.before
+        for title, steps in zip(TITLES, both.steps, strict=False):
+            written = pieces(loaded, before, [step.id for step in steps])
+            gap = [None] * (most - len(steps))
+            columns[title] = [*named(loaded, written, steps), *gap]
+            columns[f"{title}: as written"] = [*(raw_entry(loaded, s.id) for s in steps), *gap]
+            columns[f"{title}: probability"] = [*(s.probability for s in steps), *gap]
+        numbers = [name for name in columns if name.endswith("probability")]
+        four = st.column_config.NumberColumn(format="%.4f")
+        st.dataframe(
+            pd.DataFrame(columns), hide_index=True, column_config=dict.fromkeys(numbers, four)
+        )
