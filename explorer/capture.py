@@ -20,6 +20,7 @@ from explorer.interface import Call
 from explorer.interventions import Intervention
 from explorer.model_masks import CannotStandIn
 from explorer.models import LoadedModel, ModelError, encode, encode_batch, memory_errors
+from explorer.spreading import input_device
 from explorer.stacks import (
     AnyAttention,
     GivenWeights,
@@ -173,7 +174,7 @@ def capture_inputs(
     """
     if any(part.training for part in model.modules()):
         model.train(False)  # dropout would make rows sum to more or less than 1
-    ready = {name: tensor.to(model.device) for name, tensor in inputs.items()}
+    ready = {name: tensor.to(input_device(model)) for name, tensor in inputs.items()}
     named = _Named(tokens, target_tokens, notes or [()] * len(tokens))
     with memory_errors():
         outputs, calls = _recorded(model, ready)
@@ -290,7 +291,7 @@ class _Run:
     def extended(self, number: int, more: Tokens) -> _Run:
         """One sequence of the batch with more tokens at its end, not yet run."""
         writes = "decoder_input_ids" in self.inputs
-        added = torch.tensor([more.ids], device=self.model.device)
+        added = torch.tensor([more.ids], device=input_device(self.model))
         inputs = {}
         for name, tensor in self.inputs.items():
             own = tensor[number : number + 1]

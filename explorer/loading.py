@@ -24,6 +24,7 @@ from transformers import (
 
 from explorer.catalogue import CATALOGUE, ModelError, find_folder, read_config, text_config
 from explorer.devices import memory_errors, pick_device, pick_dtype
+from explorer.spreading import device_map, input_device, is_spread
 from explorer.text import TextReader
 
 # Without one of these a folder has no tokenizer; the library would make up an empty one.
@@ -101,7 +102,8 @@ class LoadedModel:
 def load(name: str, device: str = "auto", dtype: str = "auto") -> LoadedModel:
     """A model from the catalogue, a folder or the hub, in eval mode: `load("minilm")`.
 
-    Safetensors only, and never with code of the model's own. Raises ModelError.
+    Safetensors only, and never with code of the model's own. A model larger than the free memory
+    of the device is spread over all there are. Raises ModelError.
     """
     chosen_device = pick_device(device)
     chosen_dtype = pick_dtype(dtype, chosen_device)
@@ -110,6 +112,8 @@ def load(name: str, device: str = "auto", dtype: str = "auto") -> LoadedModel:
     tokenizer = _load_tokenizer(folder, name)
     with memory_errors():
         model = _load_weights(folder, name, config, chosen_device, chosen_dtype)
+    if is_spread(model):
+        chosen_device = input_device(model)
     title = CATALOGUE[name].title if name in CATALOGUE else os.path.basename(name.rstrip("/\\"))
     return LoadedModel(name, title or name, model, tokenizer, chosen_device, chosen_dtype)
 
@@ -138,6 +142,8 @@ def _load_weights(
     base = model_class if is_model else MODEL_MAPPING.get(type(config), PreTrainedModel)
     # Our own attention is put in later; until then this is the fastest that the class supports.
     attention = "sdpa" if getattr(base, "_supports_sdpa", False) else "eager"
+    spread = device_map(folder, dtype, device)
+    parts = {} if spread is None else {"device_map": spread}
     with _as_model_error(f"The model {name!r} cannot be loaded"):
         model, report = model_class.from_pretrained(
             folder,
@@ -147,6 +153,7 @@ def _load_weights(
             use_safetensors=True,
             local_files_only=True,
             output_loading_info=True,
+            **parts,
         )
     # A head or pooler may be missing; a layer made up at random would show made-up attention.
     missing = [key for key in report["missing_keys"] if any(map(str.isdigit, key.split(".")))]
@@ -155,7 +162,7 @@ def _load_weights(
             f"The weights of {name!r} do not fit its config.json: {len(missing)} are missing, such "
             f"as {sorted(missing)[0]}. Save the model again, or choose another."
         )
-    ready: PreTrainedModel = model.to(device).eval()
+    ready: PreTrainedModel = (model if is_spread(model) else model.to(device)).eval()
     return ready
 
 

@@ -16,6 +16,7 @@ from explorer.attention import Attention
 from explorer.capture import AnyAttention, Capture, Stack, capture, capture_inputs
 from explorer.changed_attention import ChangedAttention
 from explorer.models import LoadedModel, ModelError
+from explorer.spreading import place_of
 from explorer.stacks import GivenWeights
 from explorer.tokens import Tokens
 
@@ -116,13 +117,19 @@ class ModelFacts:
 
 def weights_of(model: nn.Module) -> Weights:
     """What a model's weights take up, and where."""
-    parameters = list(model.parameters())  # each once, however many parts share it
+    named = list(model.named_parameters())  # each once, however many parts share it
+    parameters = [each for _, each in named]
     return Weights(
         sum(each.numel() for each in parameters),
         sum(each.numel() * each.element_size() for each in chain(parameters, model.buffers())),
         _by_size((str(each.dtype).removeprefix("torch."), each.numel()) for each in parameters),
-        _by_size((str(each.device), each.numel()) for each in parameters),
+        _by_size((_place(model, name, each), each.numel()) for name, each in named),
     )
+
+
+def _place(model: nn.Module, name: str, parameter: Tensor) -> str:
+    """Where a parameter lies, also one that is fetched only while its part runs."""
+    return (place_of(model, name) if parameter.is_meta else None) or str(parameter.device)
 
 
 def _by_size(named: Iterable[tuple[str, int]]) -> tuple[str, ...]:

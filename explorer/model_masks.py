@@ -69,6 +69,13 @@ class ModelMask:
             table = by_cells(batch, head, queries[:, 0], keys[0])
         return table
 
+    def to(self, device: Any, *, non_blocking: bool = False) -> ModelMask:
+        """The same mask: its blocks are made on the device of who asks. For accelerate, which
+        sends a layer's arguments to the layer's device."""
+        if not isinstance(device, torch.device | str | int):
+            raise CannotStandIn("its code turns the mask into numbers")
+        return self
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)

@@ -150,9 +150,11 @@ def _all_heads(
     """
     parts: list[Tensor] = []
     lives: list[Tensor] = []
+    device = stack.layers[0].weights(rows=rows[:1].tolist()).device
     for layer in stack.layers:
         weights = layer.weights(rows=rows.tolist()).float()  # (h, rows, n_k)
         live = layer.allowed(rows=rows.tolist()).any(-1).to(weights.device)
+        weights, live = weights.to(device), live.to(device)  # layers may be on several
         lives.append(live & weights.isfinite().all(-1))
         parts.append(torch.cat([weights, 1 - weights.sum(-1, keepdim=True)], -1))
     weights, live = torch.cat(parts), torch.cat(lives)

@@ -331,6 +331,7 @@ def _heads_of(shared: Tensor, heads: slice, n_heads: int) -> Tensor:
 
 _pool: ThreadPoolExecutor | None = None
 _pool_lock = threading.Lock()
+WORKER = "attention"  # how the names of the pool's threads begin
 
 
 def workers() -> ThreadPoolExecutor:
@@ -342,7 +343,7 @@ def workers() -> ThreadPoolExecutor:
     with _pool_lock:
         if _pool is None:
             threads = torch.get_num_threads()
-            _pool = ThreadPoolExecutor(threads, "attention", torch.set_num_threads, (1,))
+            _pool = ThreadPoolExecutor(threads, WORKER, torch.set_num_threads, (1,))
             started = threading.Barrier(threads + 1)
             for _ in range(threads):
                 _pool.submit(started.wait)
@@ -360,5 +361,9 @@ def _over_cores(work: Callable[[slice], None], n_heads: int) -> None:
         with torch.inference_mode(inference):
             work(slice(head, head + 1))
 
+    if threading.current_thread().name.startswith(WORKER):
+        for head in range(n_heads):  # a worker that waited for workers might wait for ever
+            one(head)
+        return
     for _ in workers().map(one, range(n_heads)):
         pass

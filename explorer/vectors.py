@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from explorer.models import Encoded, LoadedModel, ModelError, TextError, memory_errors
+from explorer.spreading import turn
 from explorer.tokens import Tokens
 
 
@@ -74,7 +75,7 @@ def hidden_states(
     Raises ModelError where the model does not hand them out, ValueError for another layer.
     """
     inputs = {name: tensor.to(loaded.device) for name, tensor in encoded.inputs.items()}
-    with memory_errors():
+    with memory_errors(), turn(loaded.model):
         outputs = loaded.model(**inputs, output_hidden_states=True)
     states = getattr(outputs, "hidden_states", None)
     if states is None:

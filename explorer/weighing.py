@@ -140,8 +140,11 @@ def average(
     if not by_layer:
         raise ValueError("heads: got none; an average needs at least one head.")
     layers = dict(zip(stack.layer_numbers, stack.layers, strict=True))
-    total = sum(layers[number].weights(chosen, rows).sum(0) for number, chosen in by_layer.items())
-    assert isinstance(total, Tensor)  # there is at least one head
+    total: Tensor | None = None
+    for number, chosen in by_layer.items():
+        own = layers[number].weights(chosen, rows).sum(0)
+        total = own if total is None else total + own.to(total.device)  # layers may be on several
+    assert total is not None  # there is at least one head
     return total / sum(map(len, by_layer.values()))
 
 
@@ -177,7 +180,7 @@ def rollout(
             break
         mixed = (1 - residual) * layer.weights(heads).double().mean(0)  # (n, n)
         mixed.diagonal().add_(1 - mixed.sum(-1))
-        rolled = mixed if rolled is None else mixed @ rolled
+        rolled = mixed if rolled is None else mixed @ rolled.to(mixed.device)
     assert rolled is not None  # a stack has at least one layer
     return rolled
 

@@ -17,6 +17,7 @@ frame.page(
     "token that it added and see what it looked at to write it.",
 )
 setting = continuing.choose()
+texts = st.container()
 
 left, right = st.columns(2, gap="large")
 with left:
@@ -25,11 +26,13 @@ with left:
     change_builder.build(setting.capture, continuing.stack_now(setting))
     applied, refused = continuing.fitting(setting, made)
     changes.listed(made, setting.capture, refused)
+    continuing.link_to_what_if()
 with right:
     output = continuing.choose_output()
 
-both = continuing_run.start(setting, made, applied, output)
-finished = continuing_run.show(both)
+with texts:
+    both = continuing_run.start(setting, made, applied, output)
+    finished = continuing_run.show(both)
 if finished:
     continuing_token.show(both)
     continuing_token.table(both)

@@ -34,6 +34,7 @@ NARROWER = {
     "explorer/head_scaling.py": TABLES,
     "explorer/head_findings.py": TABLES,
     "explorer/head_table.py": TABLES,
+    "explorer/images.py": MODELS | {"PIL"},
     "explorer/cost.py": ARITHMETIC | {"psutil"},
 }
 

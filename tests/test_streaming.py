@@ -233,3 +233,16 @@ def test_the_peak_memory_at_4096_tokens_is_far_below_one_table() -> None:
     without, with_table = map(int, done.stdout.split())
     assert without < 40 * 2**20
     assert with_table > 200 * 2**20  # so the measure does see a table
+
+
+def test_workers_that_stream_do_not_wait_for_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "BATCH_ELEMENTS", 0)  # all heads one by one
+    query, key, value = torch.randn(3, 2, 40, 8)
+    expected = streaming.stream(query, key, value, scale=1.0).output
+
+    def job() -> Tensor:
+        return streaming.stream(query, key, value, scale=1.0).output
+
+    jobs = [streaming.workers().submit(job) for _ in range(4 * torch.get_num_threads())]
+    for each in jobs:
+        torch.testing.assert_close(each.result(timeout=60), expected)

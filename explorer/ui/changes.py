@@ -60,6 +60,7 @@ def listed(changes: Sequence[Change], capture: Capture, refused: Sequence[str]) 
     for at, change in enumerate(changes):
         words = in_words(change, capture.stacks)
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.markdown(plain(words), width="stretch")
             st.button(
                 "Remove",
                 key=f"remove_{at}",
@@ -68,7 +69,6 @@ def listed(changes: Sequence[Change], capture: Capture, refused: Sequence[str]) 
                 on_click=remove,
                 args=(at,),
             )
-            st.markdown(plain(words))
     for sentence in refused:
         st.warning(plain(sentence), icon=":material/block:")
     if len(st.session_state[CODE]) > address.LONGEST:

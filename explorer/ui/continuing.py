@@ -89,11 +89,20 @@ def _stop(sentence: str) -> None:
             icon=":material/edit:",
             on_click=_take,
         )
-    for entry in frame.MENU["Change"]:
-        if entry.name == "What if":
-            st.markdown("What a change does to this model can be seen here:")
-            frame.link(entry)
+    st.markdown("What a change does to this model can be seen here:")
+    _link_to("What if")
     st.stop()
+
+
+def link_to_what_if() -> None:
+    """The page that finds the heads to change, with the same text and changes."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption("Which heads matter for the next token:", width="content")
+        _link_to("What if")
+
+
+def _link_to(name: str) -> None:
+    frame.link(next(entry for entry in frame.MENU["Change"] if entry.name == name))
 
 
 def _take() -> None:
@@ -140,14 +149,13 @@ def choose_output() -> Output:
     """Temperature, top-k and seed of the output, kept apart from attention's scale in words."""
     st.subheader("How the next token is drawn", anchor=False)
     st.markdown(
-        "These act on the **output**: the model's probabilities for the next token, when all "
-        "attention is done. Attention's own scale is another thing: it acts inside every head, "
-        "and is changed on the other side of this page (*Scale × a factor*)."
+        "This acts on the **output**: the probabilities of the next token, when all attention is "
+        "done. Attention's own scale works inside each head: *Scale × a factor* changes that."
     )
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         address.start("temperature", 0.0, _temperature)
         temperature = st.slider(
-            "Temperature of the output",
+            "Output temperature",
             0.0,
             HOTTEST,
             key="temperature",
@@ -155,7 +163,7 @@ def choose_output() -> Output:
             format="%.1f",
             help="0: always the likeliest token. 1: as likely as the model says. Above 1: the "
             "unlikely ones come more often.",
-            width=230,
+            width=170,
         )
         temperature = round(temperature, 1)
         address.finish("temperature", 0.0)
@@ -189,13 +197,13 @@ def _top_k(is_greedy: bool) -> int:
     options = list(TOP_KS)
     address.start("top_k", 0, address.number_of("top_k", options, 0))
     found = st.selectbox(
-        "Top-k of the output",
+        "Output top-k",
         options,
         key="top_k",
         format_func=lambda k: f"the {k} likeliest" if k else "all tokens",
         disabled=is_greedy,
         help="Only the k likeliest tokens can be drawn.",
-        width=160,
+        width=150,
     )
     address.finish("top_k", 0)
     return int(found)
@@ -210,7 +218,7 @@ def _seed(is_greedy: bool) -> int:
         key="draw_seed",
         disabled=is_greedy,
         help="The same seed draws the same tokens.",
-        width=130,
+        width=110,
     )
     address.finish("draw_seed", 0)
     return int(found)

@@ -87,6 +87,7 @@ class Both:
     """How many tokens are added at most."""
     wanted: int
     """How many are to be there now."""
+    output: Output
 
     @property
     def is_done(self) -> bool:
@@ -140,16 +141,16 @@ def start(
     sides = tuple(
         _writing(loaded, capture, applied if code else (), code, output, *key) for code in codes
     )
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         count = continuing.choose_count()
         address.start(WRITTEN, ALL, _parse_written)
         asked = str(st.session_state[WRITTEN])
         wanted = min(int(asked), count) if asked.isdigit() else count
-        both = Both(setting, sides, count, wanted)
+        both = Both(setting, sides, count, wanted, output)
+        if not both.is_done:  # in a thread of its own: many small steps that share cores stall
+            workers().submit(both.go_on, FIRST_SLICE).result()
         _buttons(both)
     address.finish(WRITTEN, ALL)
-    if not both.is_done:  # in a thread of its own: many small steps that share cores stall
-        workers().submit(both.go_on, FIRST_SLICE).result()
     return both
 
 
@@ -277,7 +278,7 @@ def _prompt(setting: continuing.Setting) -> str:
     tokens = setting.capture.stacks["decoder"].query_tokens
     own = [at for at, special in zip(tokens.ids, tokens.special, strict=True) if not special]
     assert setting.loaded.tokenizer is not None  # it has read the text
-    text = str(setting.loaded.tokenizer.decode(own, clean_up_tokenization_spaces=False))
+    text = str(setting.loaded.tokenizer.decode(own, clean_up_tokenization_spaces=False)).lstrip()
     return text if len(text) <= LONGEST_PROMPT else f"… {text[-LONGEST_PROMPT:]}"
 
 

@@ -13,13 +13,13 @@ import numpy.typing as npt
 import pandas as pd
 import streamlit as st
 
-from explorer.continuing_steps import Row, Step, pieces
+from explorer.continuing_steps import Row, Step, copying, pieces
 from explorer.figures.bars import row_bars
 from explorer.figures.named_bars import named_bars, named_bars_alt
 from explorer.models import LoadedModel
 from explorer.outcomes import entry_text, raw_entry
 from explorer.tokens import Tokens
-from explorer.ui import address, continuing, controls, frame, width
+from explorer.ui import address, changes, continuing, controls, frame, width
 from explorer.ui import continuing_words as say
 from explorer.ui.continuing_run import PICKED, Both, named, picked
 from explorer.ui.what_if_words import probability
@@ -32,6 +32,8 @@ SMALLEST, WIDEST = 160, 360  # pixels of the bars' plot
 MOST_BARS, FEWER_BARS = 48, 32
 """Past so many keys bars would be hairlines; so many are drawn then."""
 WORTH_NAMING = 0.005
+WORTH_OPENING = 0.1
+"""Of its weight: with less no head is said to look there."""
 SLIDER = "token_by_token"
 
 
@@ -50,19 +52,50 @@ def show(both: Both) -> None:
         address.finish(PICKED, 0)
         return
     st.subheader("Token by token", anchor=False)
-    at = _choose(both, most)
-    seen = _seen(both, at)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        at = _choose(both, most)
         stack = continuing.choose_stack(both.setting)
         layer, head = controls.choose_head(stack)
+        place = list(both.setting.capture.stacks).index(stack.name)
+        changes.switch_button(place, layer, head, "switch_head")
+    seen = _seen(both, at)
     rows = [each.step.rows[stack.name][layer] for each in seen]
     keys = [each.step.keys[stack.name] for each in seen]
     st.markdown(
-        f"**What it looked at, in L{layer}H{head}.** To choose a token, the model takes what its "
-        "last query has gathered: the weights of that query on everything before."
+        f"**What it looked at, in L{layer}H{head}.** The last query chooses the token, by what its "
+        "heads have gathered: these are its weights on everything before."
     )
-    _side_by_side(both.setting.loaded, seen, rows, keys, head, f"L{layer}H{head}")
-    _all_heads(seen, stack.name, layer)
+    if stack.name == "decoder":
+        _copying(seen[0], layer, head)
+    _side_by_side(both, seen, rows, keys, head, f"L{layer}H{head}")
+    _all_heads(seen, stack.name)
+
+
+def _copying(seen: Seen, layer: int, head: int) -> None:
+    """The head that looks at where the token stands already, to be opened."""
+    found = copying(seen.step)
+    if found is None or found.weight < WORTH_OPENING:
+        return
+    name = f"L{found.layer}H{found.head}"
+    sentence = (
+        f"{seen.title}: {say.quoted(seen.name)} stands in the text before. Of all heads "
+        f"**{name}** looks there the most, with **{share(found.weight)}** of its weight."
+    )
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(sentence, width="content")
+        if (found.layer, found.head) != (layer, head):
+            st.button(
+                f"Open {name}",
+                key="open_copying",
+                icon=":material/search:",
+                on_click=_open,
+                args=(found.layer, found.head),
+            )
+
+
+def _open(layer: int, head: int) -> None:
+    for name, number in (("layer", layer), ("head", head)):
+        st.session_state[name] = st.session_state[f"{name} kept"] = number
 
 
 def _choose(both: Both, most: int) -> int:
@@ -77,7 +110,7 @@ def _choose(both: Both, most: int) -> int:
             key=SLIDER,
             on_change=_slid,
             help="A click on a token above chooses it too.",
-            width=420,
+            width=300,
         )
     address.finish(PICKED, 0)
     return now
@@ -102,7 +135,7 @@ def _seen(both: Both, at: int) -> list[Seen]:
 
 
 def _side_by_side(
-    loaded: LoadedModel,
+    both: Both,
     seen: Sequence[Seen],
     rows: Sequence[Row],
     keys: Sequence[Tokens],
@@ -111,8 +144,11 @@ def _side_by_side(
 ) -> None:
     shown = _telling([row.weights[head] for row in rows])
     top = max(float(np.nan_to_num(row.weights[head]).max(initial=0.0)) for row in rows) or 1.0
+    is_drawn = both.output.temperature > 0
     likeliest = max(
-        100 * max(each.probability, each.chance) for one in seen for each in one.step.likeliest
+        100 * max(each.probability, each.chance if is_drawn else 0.0)
+        for one in seen
+        for each in one.step.likeliest
     )
     if len(seen) > 1 and seen[0].step.id == seen[1].step.id:
         st.caption("Both sides write this token; what they looked at may differ.")
@@ -126,7 +162,7 @@ def _side_by_side(
             )
             _bars(f"looked_{at}", weights, row.forbidden[head], tokens, shown, top, name)
         with columns[at if len(seen) > 1 else 1]:
-            _likeliest(at, loaded, each, likeliest)
+            _likeliest(at, both.setting.loaded, each, likeliest, is_drawn)
 
 
 def _bars(
@@ -176,7 +212,7 @@ def _in_words(query: str, weights: npt.NDArray[np.float32], keys: Sequence[str])
         return "The last query has no key left that it may use, so all its weights are 0."
     order = np.argsort(-np.nan_to_num(weights), kind="stable")[:2]
     parts = [
-        f"“{plain(short(keys[n]))}” ({share(float(weights[n]))})".replace(" %", "\u00a0%")
+        f"“{plain(short(keys[n]))}” at {n} ({share(float(weights[n]))})".replace(" %", "\u00a0%")
         for n in order
         if weights[n] >= WORTH_NAMING
     ]
@@ -186,13 +222,13 @@ def _in_words(query: str, weights: npt.NDArray[np.float32], keys: Sequence[str])
     return f"{name} looks most at {' and '.join(parts)}."
 
 
-def _likeliest(at: int, loaded: LoadedModel, seen: Seen, top: float) -> None:
+def _likeliest(at: int, loaded: LoadedModel, seen: Seen, top: float, is_drawn: bool) -> None:
     """The ten tokens that the model found likeliest here."""
     likeliest = seen.step.likeliest
     st.markdown(f"**The {len(likeliest)} likeliest here**")
     names = [entry_text(loaded, "next", each.id) for each in likeliest]
     series = {"the model's probability": [100 * each.probability for each in likeliest]}
-    if any(abs(each.chance - each.probability) > 1e-6 for each in likeliest):
+    if is_drawn:
         series["chance to be drawn"] = [100 * each.chance for each in likeliest]
     title = "probability, %"
     figure = named_bars(
@@ -211,7 +247,7 @@ def _likeliest(at: int, loaded: LoadedModel, seen: Seen, top: float) -> None:
     )
 
 
-def _all_heads(seen: Sequence[Seen], stack: str, layer: int) -> None:
+def _all_heads(seen: Sequence[Seen], stack: str) -> None:
     """Where each head of each layer looks the most, at this token."""
     with st.expander(
         "Where all heads looked", icon=":material/table:", key="heads_looked", on_change="rerun"

@@ -103,6 +103,12 @@ MENU: dict[str, tuple[Entry, ...]] = {
             "Two heads, models, texts, masks or scales side by side, and their difference.",
         ),
         Entry(
+            "pages/vision.py",
+            "Images",
+            ":material/image:",
+            "A picture as patches, and a head's attention of one patch laid over it.",
+        ),
+        Entry(
             "pages/models.py",
             "Models",
             ":material/deployed_code:",

@@ -10,8 +10,8 @@ from explorer.ui.words import plain
 
 STACKS = {"encoder": "Encoder", "decoder": "Decoder", "cross": "Decoder to encoder (cross)"}
 CHANGEABLE = (
-    "**Can be changed.** Our own attention runs inside it, by transformers' common interface: every "
-    "score is known, and What if can change it."
+    "**Can be changed.** Our own attention runs inside it, by transformers' common interface: "
+    "every score is known, and What if can change it."
 )
 READ_ONLY = (
     "**Read-only.** This kind of model computes attention in its own code, where ours can't stand "

@@ -22,9 +22,10 @@ from explorer.ui.typing_count import typing_count
 from explorer.ui.words import plain, short
 
 SMALL_DECODER = "copier"
-COPY_TEXT = "Anna gave the red ball to Ben. Ben gave the green book to Clara. Anna gave the red"
+COPY_TEXT = "The red fox saw the blue bird in the forest. The red fox saw the blue"
 SECOND_TEXT = "A weary dog stayed on its side of the road."
 NO_WORD = -1
+LEFT = "what if left"  # in session_state: the model and text that this page showed last
 KEY = tuple[object, ...]
 
 
@@ -54,6 +55,7 @@ def choose() -> Setting:
             COPY_TEXT if decoder else controls.DEFAULT_TEXT,
             pairs=False,
         )
+    st.session_state[LEFT] = {name: st.session_state[name] for name in ("model", "text")}
     if any(stack.read_only for stack in first.stacks.values()):
         st.info(
             f"{plain(loaded.title)} can be looked at but not changed: it computes attention in its "
@@ -83,10 +85,11 @@ def choose() -> Setting:
 
 
 def _forget_what_nobody_chose() -> None:
-    """Another page's default model and text give way to this page's own."""
+    """Another page's default model and text give way to this page's own, unless chosen here."""
     state = st.session_state
+    left = state.get(LEFT, {})
     for name, usual in (("model", next(iter(CATALOGUE))), ("text", controls.DEFAULT_TEXT)):
-        if name not in state and state.get(f"{name} kept") == usual:
+        if name not in state and state.get(f"{name} kept") == usual != left.get(name):
             del state[f"{name} kept"]
 
 

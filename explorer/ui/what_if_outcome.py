@@ -120,6 +120,8 @@ def _predictions(runs: Runs) -> Question:
         now = say.probability(found.before[found.ids.index(entry)])
         st.caption(f"Watched: {say.quoted(names[entry])}, {now}.")
     _table(runs, found, names)
+    if kind == "next":
+        _link_to_continue()
     return Question(kind, position, entry)
 
 
@@ -143,6 +145,15 @@ def _table(runs: Runs, found: effects.Prediction, names: Mapping[int, str]) -> N
             hide_index=True,
             column_config={name: st.column_config.NumberColumn(format="%.4f") for name in numbers},
         )
+
+
+def _link_to_continue() -> None:
+    """The page that lets the model write on, with the same text and changes."""
+    entry = next((each for each in frame.MENU["Change"] if each.name == "Continue"), None)
+    if entry is not None:
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.caption("Let it write on, with and without the changes:", width="content")
+            frame.link(entry)
 
 
 def _own_tokens(runs: Runs) -> Tokens:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,14 +15,16 @@ from explorer.model_facts import weights_of
 from explorer.models import load
 from explorer.ui import cached
 from scripts.browser import ROOT
-from tests.page_models import BYTES, GROUPED, byte_tokenizer
+from tests.page_models import GROUPED, byte_tokenizer
 from tests.pages.driven import opened
 from tests.small_models import small_model
 
 
 @pytest.fixture(scope="module")
-def folder(model_folder: Path) -> Path:
+def folder(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The small models, and two more: Gemma 2 with a soft cap, Mamba without attention."""
+    root = tmp_path_factory.mktemp("listed") / "models"
+    shutil.copytree(model_folder, root)
     gemma = {
         **GROUPED,
         "sliding_window": 4,
@@ -31,9 +34,9 @@ def folder(model_folder: Path) -> Path:
     }
     mamba = {"vocab_size": 259, "hidden_size": 16, "num_hidden_layers": 2}
     for name, kind, settings in (("gemma", "gemma2", gemma), ("mamba", "mamba", mamba)):
-        small_model(kind, settings, model_class=AutoModel).save_pretrained(model_folder / name)
-        byte_tokenizer().save_pretrained(model_folder / name)
-    return model_folder
+        small_model(kind, settings, model_class=AutoModel).save_pretrained(root / name)
+        byte_tokenizer().save_pretrained(root / name)
+    return root
 
 
 @pytest.fixture

@@ -392,3 +392,27 @@ def test_probabilities_that_look_alike_get_more_digits() -> None:
     found = effects.Prediction([4], [0.002], [0.002004], [0.002], 0.0)
     words = what_if_words.predicted(found, {4: "cat"}, 4)
     assert "from **0.2\u00a0%** to **0.2004\u00a0%**" in words
+
+
+def test_a_small_decoder_of_ones_own_comes_first_with_a_phrase_to_copy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(what_if, "SMALL_DECODER", "minilm")  # any of the bundled ones stands in
+    app = open_page()
+    assert app.text_area(key="text").value == what_if.COPY_TEXT
+    assert what_if.COPY_TEXT.count("gave the red") == 2
+
+
+@pytest.mark.parametrize(
+    ("left", "text"),
+    [({}, what_if.COPY_TEXT), ({"text": controls.DEFAULT_TEXT}, controls.DEFAULT_TEXT)],
+)
+def test_another_pages_default_gives_way_but_a_choice_made_here_stays(
+    monkeypatch: pytest.MonkeyPatch, left: dict[str, str], text: str
+) -> None:
+    monkeypatch.setattr(what_if, "SMALL_DECODER", "minilm")
+    app = AppTest.from_file(driven.PAGES / "what_if.py", default_timeout=120)
+    app.session_state["text kept"] = controls.DEFAULT_TEXT
+    app.session_state[what_if.LEFT] = left
+    app.run()
+    assert app.text_area(key="text").value == text
