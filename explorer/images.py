@@ -6,7 +6,7 @@ import dataclasses
 import io
 import warnings
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -111,10 +111,10 @@ def prepared(loaded: LoadedModel, image: Image.Image) -> Seen:
             "DINOv2."
         )
     mean, std = 0.5, 0.5
-    folder = Path(loaded.model.name_or_path)
+    folder = Path(loaded.model.name_or_path or "")
     if (folder / "preprocessor_config.json").is_file():
         try:
-            processor = AutoImageProcessor.from_pretrained(
+            processor: Any = AutoImageProcessor.from_pretrained(  # type: ignore[no-untyped-call]
                 folder, local_files_only=True, trust_remote_code=False
             )
             values = processor(image, return_tensors="pt")["pixel_values"]

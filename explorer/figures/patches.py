@@ -56,8 +56,8 @@ def over_picture(
         ygap=1 if weights is None else 0,
         showscale=weights is not None,
         colorbar={
-            "title": {"text": "Weight", "font": {"color": ink(theme)}},
-            "tickfont": {"color": ink(theme)},
+            "title": {"text": "Weight", "font": {"color": ink(theme).text}},
+            "tickfont": {"color": ink(theme).text},
             "thickness": 12,
         },
         hovertemplate="%{text}<extra></extra>"

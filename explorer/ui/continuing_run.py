@@ -1,29 +1,25 @@
 """The page Continue: both texts written on in short slices, shown side by side as they grow.
 
 A slice is a few runs of the model, then the page is given back: others are served, a stop is heard.
-What was written is kept for everybody, so a link, a step back or an undone change shows it at once.
 """
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import streamlit as st
 
-from explorer.capture import Capture
 from explorer.changes import Change, encode_changes
 from explorer.continuing import MOST_TOKENS, end_ids
-from explorer.continuing_steps import LOST, Output, Step, continued, parting, pieces
+from explorer.continuing_steps import LOST, Output, Step, pieces
 from explorer.interventions import Intervention
-from explorer.models import LoadedModel, ModelError
+from explorer.models import LoadedModel
 from explorer.outcomes import raw_entry
 from explorer.streaming import workers
 from explorer.ui import address, continuing
 from explorer.ui import continuing_words as say
 from explorer.ui.continuing_text import Added, Side, continued_texts
+from explorer.ui.continuing_writing import Both, writing
 from explorer.ui.words import plain
 
 FIRST_SLICE = 0.35
@@ -37,97 +33,6 @@ LONGEST_PROMPT = 400
 """Characters of the text before the added tokens that are shown."""
 
 
-@dataclass(eq=False)
-class Writing:
-    """One text as it grows: what is there so far, and what will add the next token."""
-
-    begin: Callable[[], Iterator[Step]]
-    steps: list[Step] = field(default_factory=list)
-    rest: Iterator[Step] | None = None
-    is_over: bool = False
-    """Whether no more will come: it has ended, or can't go on."""
-    error: str | None = None
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def one_more(self, wanted: int) -> None:
-        """One token more, unless there are as many as wanted."""
-        with self.lock:
-            if self.is_over or len(self.steps) >= wanted:
-                return
-            if self.rest is None:
-                self.rest = self.begin()
-            try:
-                self.steps.append(next(self.rest))
-            except StopIteration:
-                self.is_over = True
-            except (ModelError, ValueError) as error:
-                self.is_over, self.error = True, str(error)
-            if self.is_over or len(self.steps) >= MOST_TOKENS:
-                self.is_over, self.rest = True, None  # lets go of its last run
-
-    def retry(self) -> None:
-        """After an error it may be tried again."""
-        with self.lock:
-            if self.error is not None:
-                self.steps.clear()
-                self.rest, self.is_over, self.error = None, False, None
-
-    def has(self, wanted: int) -> bool:
-        """Whether as many tokens are there as can be had of those wanted."""
-        return self.is_over or len(self.steps) >= wanted
-
-
-@dataclass(frozen=True, eq=False)
-class Both:
-    """The text written on as the model is, and, where there is a change, with it."""
-
-    setting: continuing.Setting
-    sides: tuple[Writing, ...]
-    count: int
-    """How many tokens are added at most."""
-    wanted: int
-    """How many are to be there now."""
-    output: Output
-
-    @property
-    def is_done(self) -> bool:
-        """Whether all that is wanted now is there."""
-        return all(side.has(self.wanted) for side in self.sides)
-
-    @property
-    def steps(self) -> list[list[Step]]:
-        """What is shown of each side."""
-        return [side.steps[: self.wanted] for side in self.sides]
-
-    @property
-    def parting(self) -> int | None:
-        """The place of the first added token that differs."""
-        if len(self.sides) < 2:
-            return None
-        first, second = ([step.id for step in each] for each in self.steps)
-        return parting(first, second)
-
-    def go_on(self, seconds: float) -> None:
-        """Adds tokens for so long, always to the side that has fewer."""
-        until = time.perf_counter() + seconds
-        while not self.is_done and time.perf_counter() < until:
-            behind = [side for side in self.sides if not side.has(self.wanted)]
-            min(behind, key=lambda side: len(side.steps)).one_more(self.wanted)
-
-
-# Few are kept: one that still grows holds its last run, with a large vocabulary up to 100 MB.
-@st.cache_resource(max_entries=8, show_spinner=False)
-def _writing(
-    _loaded: LoadedModel,
-    _capture: Capture,
-    _applied: tuple[Intervention, ...],
-    code: str,
-    output: Output,
-    *key: object,
-) -> Writing:
-    return Writing(lambda: continued(_loaded, _capture, _applied, output))
-
-
 def start(
     setting: continuing.Setting,
     made: Sequence[Change],
@@ -139,7 +44,7 @@ def start(
     loaded, capture, key = setting
     codes = ["", encode_changes(made)] if applied else [""]
     sides = tuple(
-        _writing(loaded, capture, applied if code else (), code, output, *key) for code in codes
+        writing(loaded, capture, applied if code else (), code, output, *key) for code in codes
     )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         count = continuing.choose_count()
@@ -212,7 +117,7 @@ def show(both: Both) -> bool:
     begun: list[bool] = []
 
     def live() -> None:
-        if begun:
+        if begun and not st.session_state.get("stop_tokens"):
             workers().submit(both.go_on, SLICE).result()
         begun.append(True)
         if both.is_done:
@@ -220,10 +125,9 @@ def show(both: Both) -> bool:
         done = min(len(each) for each in both.steps)
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.progress(done / both.wanted, f"{done} of {both.wanted} tokens added")
-            st.button(
-                "Stop", key="stop_tokens", icon=":material/stop:", on_click=_write,
-                args=(both, done),
-            )  # fmt: skip
+            if st.button("Stop", key="stop_tokens", icon=":material/stop:"):
+                _write(both, done)
+                st.rerun(scope="app")
         _texts(both)
 
     st.fragment(live, run_every=EVERY)()
@@ -287,14 +191,20 @@ def _pick(at: int) -> None:
 
 
 def picked(both: Both) -> int:
-    """The added token that is looked at, from 1; by default the first that differs, or the last."""
+    """The added token that is looked at, from 1.
+
+    By default the first that differs; without a difference the first, or the newest where they
+    are added one by one.
+    """
     most = max(len(each) for each in both.steps)
     address.start(PICKED, 0, _parse_picked)
     wanted = int(st.session_state[PICKED])
     if 0 < wanted <= most:
         return wanted
     parted = both.parting
-    return most if parted is None else parted + 1
+    if parted is not None:
+        return parted + 1
+    return 1 if most and st.session_state[WRITTEN] == ALL else most
 
 
 def _parse_picked(given: str) -> int:

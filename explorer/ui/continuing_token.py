@@ -21,7 +21,8 @@ from explorer.outcomes import entry_text, raw_entry
 from explorer.tokens import Tokens
 from explorer.ui import address, changes, continuing, controls, frame, width
 from explorer.ui import continuing_words as say
-from explorer.ui.continuing_run import PICKED, Both, named, picked
+from explorer.ui.continuing_run import PICKED, named, picked
+from explorer.ui.continuing_writing import Both
 from explorer.ui.what_if_words import probability
 from explorer.ui.words import plain, share, short
 
@@ -29,8 +30,9 @@ TITLES = ("As the model is", "With the change")
 QUIET = {"displayModeBar": False}
 LABELS = 150  # pixels beside the bars
 SMALLEST, WIDEST = 160, 360  # pixels of the bars' plot
-MOST_BARS, FEWER_BARS = 48, 32
-"""Past so many keys bars would be hairlines; so many are drawn then."""
+MOST_BARS, FEWER_BARS = 40, 32
+"""Past so many keys not every bar has room for its name; so many are drawn then."""
+TALLEST = 620  # pixels of the bars' plot
 WORTH_NAMING = 0.005
 WORTH_OPENING = 0.1
 """Of its weight: with less no head is said to look there."""
@@ -66,13 +68,13 @@ def show(both: Both) -> None:
         "heads have gathered: these are its weights on everything before."
     )
     if stack.name == "decoder":
-        _copying(seen[0], layer, head)
+        _copying(seen[0], place, layer, head)
     _side_by_side(both, seen, rows, keys, head, f"L{layer}H{head}")
     _all_heads(seen, stack.name)
 
 
-def _copying(seen: Seen, layer: int, head: int) -> None:
-    """The head that looks at where the token stands already, to be opened."""
+def _copying(seen: Seen, place: int, layer: int, head: int) -> None:
+    """The head that looks at where the token stands already, to open or switch off."""
     found = copying(seen.step)
     if found is None or found.weight < WORTH_OPENING:
         return
@@ -91,6 +93,7 @@ def _copying(seen: Seen, layer: int, head: int) -> None:
                 on_click=_open,
                 args=(found.layer, found.head),
             )
+            changes.switch_button(place, found.layer, found.head, "switch_copying")
 
 
 def _open(layer: int, head: int) -> None:
@@ -183,7 +186,7 @@ def _bars(
         raw_key=part.raws,
         max_value=top,
         width_px=min(max(width.column() - LABELS, SMALLEST), WIDEST),
-        max_px=480,
+        max_px=TALLEST,
     )
     alt = f"The weights of the last query in {name}, a bar for each token before, first on top."
     st.plotly_chart(figure, key=key, theme=None, config=QUIET, alt=alt, width="content")
@@ -225,11 +228,12 @@ def _in_words(query: str, weights: npt.NDArray[np.float32], keys: Sequence[str])
 def _likeliest(at: int, loaded: LoadedModel, seen: Seen, top: float, is_drawn: bool) -> None:
     """The ten tokens that the model found likeliest here."""
     likeliest = seen.step.likeliest
-    st.markdown(f"**The {len(likeliest)} likeliest here**")
+    how = ": by the model, and when drawn after temperature and top-k" if is_drawn else ""
+    st.markdown(f"**The {len(likeliest)} likeliest here**{how}")
     names = [entry_text(loaded, "next", each.id) for each in likeliest]
-    series = {"the model's probability": [100 * each.probability for each in likeliest]}
+    series = {"by the model": [100 * each.probability for each in likeliest]}
     if is_drawn:
-        series["chance to be drawn"] = [100 * each.chance for each in likeliest]
+        series["when drawn"] = [100 * each.chance for each in likeliest]
     title = "probability, %"
     figure = named_bars(
         names,
@@ -242,6 +246,8 @@ def _likeliest(at: int, loaded: LoadedModel, seen: Seen, top: float, is_drawn: b
         width_px=min(width.column() - 10, WIDEST + 120),
     )
     alt = named_bars_alt(title, names, series)
+    if seen.step.id not in [each.id for each in likeliest]:
+        st.caption(f"{say.quoted(seen.name)}, which was drawn, is less likely than all of them.")
     st.plotly_chart(
         figure, key=f"likeliest_{at}", theme=None, config=QUIET, alt=alt, width="content"
     )

@@ -45,7 +45,7 @@ def compared(steps: Sequence[Sequence[Step]], names: Names, parted: int | None) 
     if len(steps) == 1:
         return (
             f"**{tokens(least).capitalize()} added.** Nothing is changed, so there is one text. "
-            "Add a change above, and the text with it stands beside."
+            "Add a change below, and the text with it stands beside."
         )
     if parted is not None:
         pair = " against ".join(f"**{quoted(texts[parted])}**" for texts in names)

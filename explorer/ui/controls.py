@@ -15,6 +15,7 @@ from explorer.models import (
     ModelError,
     TextError,
     TooLongError,
+    hub_allowed,
     pick_device,
 )
 from explorer.ui import address, cached
@@ -92,7 +93,9 @@ def choose_model(first: str | None = None) -> str:
         format_func=lambda option: CATALOGUE[option].title if option in CATALOGUE else option,
         accept_new_options=True,
         help="Choose one, or type the id of a model on the Hugging Face hub. A hub model is "
-        "fetched once, needs the internet, and must come as safetensors.",
+        "fetched once, needs the internet, and must come as safetensors."
+        if hub_allowed()
+        else "Choose one. Models of the hub are switched off here.",
         width=320,
     )
     address.finish("model", options[0])

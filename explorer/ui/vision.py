@@ -89,7 +89,6 @@ def _choose_model() -> str:
         help="A model that cuts a picture into patches: ViT, DINOv2, BEiT, DeiT.",
         width=420,
     )
-    st.session_state.setdefault("image_model", "")
     if name is not None:
         address.finish("image_model", default)
     if name and not cached.is_allowed(name):
@@ -109,7 +108,7 @@ def _sees(folder: str) -> bool:
 def _choose_picture() -> bytes | None:
     """The bytes of the reader's picture; None for the drawn one."""
     given = st.file_uploader(
-        f"Your picture (PNG or JPEG, up to {MOST_BYTES // 10**6} MB); without one a drawing is used",
+        f"Your picture, PNG or JPEG up to {MOST_BYTES // 10**6} MB; without one a drawing is used",
         type=["png", "jpg", "jpeg"],
         key="image_file",
     )
@@ -119,8 +118,8 @@ def _choose_picture() -> bytes | None:
 def _without_model(data: bytes | None) -> None:
     """How a picture becomes tokens, which needs no model, and how to get one."""
     hub = (
-        "type the id of one on the Hugging Face hub above, such as `google/vit-base-patch16-224` or "
-        "`facebook/dinov2-small` (fetched once, needs the internet), or "
+        "type the id of one on the Hugging Face hub above, such as `google/vit-base-patch16-224` "
+        "or `facebook/dinov2-small` (fetched once, needs the internet), or "
         if hub_allowed()
         else ""
     )
@@ -188,7 +187,7 @@ def _choose_query(grid: Grid, names: list[str]) -> int:
     address.start("patch", middle, address.number_of("patch", options, middle))
     if st.session_state["patch"] not in options:
         st.session_state["patch"] = middle
-    st.selectbox("Query", options, key="patch", format_func=names.__getitem__, width=200)
+    st.selectbox("Query", options, key="patch", format_func=names.__getitem__, width=180)
     address.finish("patch", middle)
     return int(st.session_state["patch"])
 
@@ -204,23 +203,26 @@ def _in_words(
 ) -> None:
     st.markdown(
         f"**Layer {layer}, head {head}.** The picture is cut into {grid.rows} × {grid.columns} "
-        f"patches, each one token. The query is **{plain(names[query])}**: the more orange a patch, "
-        "the more weight it has in what this head takes in there. Click a patch to ask for its own."
+        f"patches, each one token. The query is **{plain(names[query])}**: the more orange a "
+        "patch, the more weight it has in what this head takes in there. Click a patch to make it "
+        "the query."
     )
     special = float(row[: grid.n_special].sum())
     if grid.n_special:
         st.markdown(
             f"Apart from the patches: {share(special)} of the weight is on "
-            f"{plain(', '.join(names[: grid.n_special]))}, which stands for no place in the picture."
+            f"{plain(', '.join(names[: grid.n_special]))}, which stands for no place in it."
         )
-    order = np.argsort(-row)[:10]
+    order = np.argsort(-row)
     st.dataframe(
-        pd.DataFrame({"Key": [names[n] for n in order], "Weight": [share(row[n]) for n in order]}),
+        pd.DataFrame({"Key": [names[n] for n in order], "Weight": row[order] * 100}),
+        column_config={"Weight": st.column_config.NumberColumn(format="%.2f %%")},
         hide_index=True,
-        alt="The ten keys with the most weight.",
+        height=330,
+        alt="The weight of every key, the largest first.",
     )
     total = float(row.sum())
     st.caption(
-        f"**Checked:** the {len(row)} weights of this query sum to {total:.6f}. A link to this view "
-        "holds the model, layer, head and patch, not the picture."
+        f"**Checked:** the {len(row)} weights of this query sum to {total:.6f}. A link to this "
+        "view holds the model, layer, head and patch, not the picture."
     )

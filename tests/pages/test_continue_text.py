@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,10 @@ from explorer.changes import decode_changes
 from explorer.changes_applied import interventions
 from explorer.continuing import continue_text
 from explorer.continuing_steps import GREEDY, Output, Step, continued, pieces
-from explorer.models import CATALOGUE, load
+from explorer.models import ModelError, load
 from explorer.ui import continuing_run
-from explorer.ui.what_if import SMALL_DECODER
+from explorer.ui.continuing_writing import Writing
+from explorer.ui.what_if import COPY_TEXT, SMALL_DECODER
 from tests.headed_models import save_headed_models
 from tests.page_models import KINDS, byte_tokenizer
 from tests.pages import driven
@@ -93,7 +95,7 @@ def written(app: AppTest) -> list[list[str]]:
     return [
         [each for each in table[name] if each is not None and each == each]
         for name in table
-        if name.endswith("as written")
+        if str(name).endswith("as written")
     ]
 
 
@@ -103,14 +105,23 @@ def raws(models: Path, found: list[Step]) -> list[str]:
     return [str(tokenizer.convert_ids_to_tokens(step.id)) for step in found]
 
 
-def test_it_opens_with_a_text_or_says_what_to_choose() -> None:
-    app = open_page()
-    assert not app.exception
-    if SMALL_DECODER in CATALOGUE:
-        assert "Nothing is changed, so there is one text" in said(finished(app))
-    else:
-        assert "writes no text" in said(app)
-        assert "Choose a decoder above" in said(app)
+def test_it_opens_with_the_copier_repeating_a_phrase_and_without_its_copying_head_it_fails() -> (
+    None
+):
+    app = finished(open_page())
+    assert "Nothing is changed, so there is one text" in said(app)
+    assert app.session_state["model"] == SMALL_DECODER
+    (own,) = written(app)
+    phrase = " ".join(COPY_TEXT.split()[:6])
+    assert phrase in "".join(own).replace("Ġ", " ")
+    found = re.search(r"Of all heads \*\*(L\dH\d)\*\* looks there the most", said(app))
+    assert found is not None
+    finished(app.button(key="switch_copying").click().run())
+    assert app.session_state["change"] == f"off_{found[1]}"
+    assert re.search(r"From the \*\*\d\w\w\*\* added token on they part: \*\*“\w+”", said(app))
+    before, after = written(app)
+    assert before == own
+    assert phrase not in "".join(after).replace("Ġ", " ")
 
 
 def test_without_a_change_it_writes_what_generate_writes(
@@ -167,6 +178,14 @@ def test_the_ten_likeliest_are_shown_with_their_chance_to_be_drawn(
         numbers(chance["x"]), [100 * e.chance for e in step.likeliest], rtol=1e-4, atol=1e-6
     )
     assert "drawn from the 3 likeliest tokens with seed 5" in said(app)
+    assert "by the model, and when drawn" in said(app)
+
+
+def test_a_drawn_token_beyond_the_ten_is_told(opened: Callable[..., AppTest], models: Path) -> None:
+    found = steps(models, output=Output(2.0, None, 3))
+    at = next(n for n, s in enumerate(found) if s.id not in [e.id for e in s.likeliest])
+    app = opened(temperature="2.0", draw_seed="3", picked=str(at + 1))
+    assert "which was drawn, is less likely than all of them" in said(app)
 
 
 def test_the_same_link_writes_the_same_and_another_seed_may_not(
@@ -337,3 +356,38 @@ def test_pieces_of_both_sides_join_to_what_the_tokenizer_reads(models: Path) -> 
     assert loaded.tokenizer is not None
     whole = str(loaded.tokenizer.decode([*own.tokens.ids, *ids]))
     assert whole.endswith(joined)
+
+
+def test_many_readers_of_one_link_share_one_text(models: Path) -> None:
+    loaded = load(str(models / "writer"), "cpu")
+    own = capture(loaded, TEXT)
+    writing = Writing(lambda: continued(loaded, own))
+
+    def read() -> None:
+        while not writing.has(12):
+            writing.one_more(12)
+
+    with ThreadPoolExecutor(8) as readers:
+        for each in [readers.submit(read) for _ in range(8)]:
+            each.result()
+    assert [step.id for step in writing.steps] == [step.id for step in steps(models, count=12)]
+
+
+def test_after_an_error_starting_again_tries_anew() -> None:
+    def begin() -> Iterator[Step]:
+        raise ModelError("No memory is left.")
+        yield
+
+    writing = Writing(begin)
+    writing.one_more(3)
+    assert writing.is_over and writing.error == "No memory is left."
+    writing.retry()
+    assert not writing.is_over and writing.error is None
+
+
+def test_one_click_takes_a_model_that_writes() -> None:
+    app = open_page(model="minilm", text="A cat.")
+    assert "writes no text" in said(app)
+    finished(app.button(key="take_writer").click().run())
+    assert app.session_state["model"] == SMALL_DECODER
+    assert len(written(app)) == 1

@@ -18,6 +18,7 @@ from scripts.browser import ROOT
 from tests.page_models import GROUPED, byte_tokenizer
 from tests.pages.driven import opened
 from tests.small_models import small_model
+from tests.test_images import VIT
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +37,7 @@ def folder(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     for name, kind, settings in (("gemma", "gemma2", gemma), ("mamba", "mamba", mamba)):
         small_model(kind, settings, model_class=AutoModel).save_pretrained(root / name)
         byte_tokenizer().save_pretrained(root / name)
+    small_model("vit", VIT).save_pretrained(root / "patches")
     return root
 
 
@@ -107,6 +109,7 @@ SENTENCES = {
     "one-head": ("1 layer of 1 head, 1 head in all.",),
     "off-interface": ("2 layers of 4 heads", "Read-only."),
     "no-tokenizer": ("It comes without a tokenizer",),
+    "patches": ("2 layers of 4 heads, 8 heads in all.", "Open it in Images"),
 }
 
 

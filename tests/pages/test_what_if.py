@@ -400,7 +400,7 @@ def test_a_small_decoder_of_ones_own_comes_first_with_a_phrase_to_copy(
     monkeypatch.setattr(what_if, "SMALL_DECODER", "minilm")  # any of the bundled ones stands in
     app = open_page()
     assert app.text_area(key="text").value == what_if.COPY_TEXT
-    assert what_if.COPY_TEXT.count("gave the red") == 2
+    assert what_if.COPY_TEXT.count("saw the blue") == 2
 
 
 @pytest.mark.parametrize(
@@ -416,3 +416,19 @@ def test_another_pages_default_gives_way_but_a_choice_made_here_stays(
     app.session_state[what_if.LEFT] = left
     app.run()
     assert app.text_area(key="text").value == text
+
+
+def test_the_head_whose_loss_hurts_the_copy_most_is_found_and_breaks_it() -> None:
+    app = swept(open_page())
+    own = capture(load(what_if.SMALL_DECODER, "cpu"), what_if.COPY_TEXT)
+    copied = effects.predictions(own, own, top=1)
+    assert copied.before[0] > 0.9
+    found = effects.each_head_off(
+        [own], "decoder", lambda now: effects.log_probability(now[0], copied.ids[0])
+    )
+    worst = min(found, key=lambda each: each.change)
+    assert f"The loss of **L{worst.layer}H{worst.head}** hurts the most" in said(app)
+    app.button(key="switch_hurts").click().run()
+    assert "The likeliest is now" in said(app)  # the copy is broken
+    linked = open_page(change=app.session_state["change"])
+    assert f"log-probability changes by −{-worst.change:.2f} nats" in said(linked)
