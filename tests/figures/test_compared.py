@@ -21,7 +21,8 @@ def test_the_panels_share_a_scale_and_do_not_overlap() -> None:
     assert first.range == second.range
     assert first.range[0] == 0 and first.range[1] > 0.75
     assert first.domain[1] < second.domain[0]
-    assert [list(bars.x)[1] for bars in figure.data] == [0.75, 0.5]
+    bars = [trace for trace in figure.data if trace.type == "bar"]
+    assert [list(each.x)[1] for each in bars] == [0.75, 0.5]
 
 
 def test_an_exact_zero_reads_differently_from_a_small_number() -> None:
