@@ -192,6 +192,8 @@ def output_and_lse(
     fits = query.device.type == "cpu" and d_k == value.shape[2] and (mask is None or is_causal)
     # The kernel reads each vector as adjacent numbers, whatever the strides say.
     fits = fits and all(tensor.stride(-1) == 1 for tensor in (query, key, value))
+    # Of a row that holds NaN the kernel makes zeros, and the fault would go unseen.
+    fits = fits and all(bool(t.sum(dtype=torch.float32).isfinite()) for t in (query, key))
     if fused is None or not fits or any(term is not None for term in (bias, softcap, sinks)):
         return stream(
             query,

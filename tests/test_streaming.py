@@ -246,3 +246,18 @@ def test_workers_that_stream_do_not_wait_for_one_another(monkeypatch: pytest.Mon
     jobs = [streaming.workers().submit(job) for _ in range(4 * torch.get_num_threads())]
     for each in jobs:
         torch.testing.assert_close(each.result(timeout=60), expected)
+
+
+@pytest.mark.parametrize("name", ["query", "key"])
+def test_a_number_that_is_none_reaches_the_output_and_is_not_made_a_zero(name: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    tensors = {
+        each: torch.randn(2, 5, 4, generator=generator) for each in ("query", "key", "value")
+    }
+    tensors[name][0, 2, 1] = torch.nan
+    record = Attention(**tensors)
+    kept, output = record.with_row_lse()
+    expected = torch.softmax(record.scores(), -1) @ record.value
+    assert torch.equal(output.isnan(), expected.isnan())
+    assert torch.equal(kept.row_lse.isnan(), expected.isnan().any(-1))  # type: ignore[union-attr]
+    assert output[0].isnan().any() and not output[1].isnan().any()
