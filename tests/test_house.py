@@ -26,7 +26,11 @@ def tracked() -> list[Path]:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     paths = [ROOT / name for name in listed.split("\0") if name]
-    return [path for path in paths if path.is_file() and path.suffix not in {".png", ".ico", ".safetensors"}]
+    return [
+        path
+        for path in paths
+        if path.is_file() and path.suffix not in {".png", ".ico", ".safetensors"}
+    ]
 
 
 @pytest.mark.parametrize(

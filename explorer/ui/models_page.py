@@ -178,9 +178,9 @@ def _columns() -> dict[str, Any]:
         "layer": number("Layer", width="small"),
         "heads": number("Heads", width="small", help="Query heads."),
         "kv": number(
-            "Key/value heads",
+            "K/V heads",
             width="small",
-            help="Fewer than heads: several heads share keys and values.",
+            help="Key/value heads. Fewer than heads: several heads share keys and values.",
         ),
         "d_k": number("d_k", width="small", help="Numbers in a query and in a key."),
         "d_v": number("d_v", width="small", help="Numbers in a value."),

@@ -99,8 +99,8 @@ PRESETS = {
     "small": Preset(
         "Unscaled learns too: small first weights",
         "Again d_k = 256, but all weights start 0.02 wide. Then the scores start small without any "
-        "factor, and both learn: it is the scores' first variance that counts. With a learning rate "
-        "of 0.01 the unscaled model fails here too.",
+        "factor, and both learn: it is the scores' first variance that counts. At a learning "
+        "rate of 0.01 the unscaled model fails here too.",
         {**_AT_256, "train_init": "small", "train_seeds": "3"},
     ),
 }
