@@ -94,7 +94,7 @@ MENU: dict[str, tuple[Entry, ...]] = {
             "pages/all_heads.py",
             "All heads",
             ":material/scatter_plot:",
-            "Numbers of every head, a map of which look alike, and the heads most like one of them.",
+            "Numbers of every head, a map of which look alike, and the heads most like one.",
         ),
         Entry(
             "pages/compare.py",
