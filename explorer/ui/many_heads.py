@@ -103,17 +103,16 @@ def each_head(split: Split) -> None:
     found = layer_metrics(split.lesson.attention, names=names)
     group = split.sizes.n_heads // split.sizes.n_kv_heads
     heads = range(split.sizes.n_heads)
-    st.dataframe(
+    st.table(
         pd.DataFrame(
             {
-                "head": list(heads),
+                "head": [f"H{head}" for head in heads],
                 "keys and values of": [f"key/value head {head // group}" for head in heads],
                 "entropy, of its maximum": [share(v) for v in found["entropy_share"].tolist()],
                 "distance": [f"{v:.1f} tokens" for v in found["distance"].tolist()],
                 "on itself": [share(v) for v in found["self"].tolist()],
             }
-        ),
-        hide_index=True,
+        ).set_index("head"),
     )
 
 
@@ -175,7 +174,7 @@ def all_splits(split: Split) -> None:
         "4 · d_model² parameters. Only shared key/value heads make it smaller."
         + (trained if split.fixed else "")
     )
-    st.dataframe(pd.DataFrame(rows), hide_index=True)
+    st.table(pd.DataFrame(rows).set_index("heads"))
 
 
 def joined(split: Split) -> None:

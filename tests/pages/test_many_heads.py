@@ -23,14 +23,14 @@ def test_four_heads_of_48_are_the_first_thing_shown() -> None:
     app = opened()
     assert not app.exception
     assert "d_k = 48 / 4 = 12" in said(app)
-    assert len(app.dataframe[0].value) == 4
+    assert len(app.table[0].value) == 4
 
 
 @pytest.mark.parametrize(("heads", "d_k"), [(1, 48), (3, 16), (16, 3)])
 def test_more_heads_leave_less_for_each(heads: int, d_k: int) -> None:
     app = opened(split=str(heads))
     assert f"d_k = 48 / {heads} = {d_k}" in said(app)
-    assert len(app.dataframe[0].value) == heads
+    assert len(app.table[0].value) == heads
 
 
 def test_grouped_queries_say_what_is_shared() -> None:
@@ -52,14 +52,14 @@ def test_a_models_own_vectors_can_be_divided_too(vectors: str) -> None:
     app = opened(vectors=vectors, split="12")
     assert not app.exception
     assert "d_k = 384 / 12 = 32" in said(app)
-    assert len(app.dataframe[0].value) == 12
+    assert len(app.table[0].value) == 12
 
 
 def test_hidden_states_of_another_layer_give_other_weights() -> None:
     first, last = (opened(vectors="hidden", from_layer=layer) for layer in ("0", "5"))
     assert not last.exception
     assert "hidden states at layer 5" in said(last)
-    assert list(first.dataframe[0].value["on itself"]) != list(last.dataframe[0].value["on itself"])
+    assert list(first.table[0].value["on itself"]) != list(last.table[0].value["on itself"])
 
 
 def test_a_layer_of_the_model_keeps_its_own_heads() -> None:
@@ -71,7 +71,7 @@ def test_a_layer_of_the_model_keeps_its_own_heads() -> None:
     layer = capture(load("minilm", "cpu"), TEXT).stacks["encoder"].layer(3)
     assert isinstance(layer, Attention)
     found = layer_metrics(layer)["distance"].tolist()
-    assert list(app.dataframe[0].value["distance"]) == [f"{each:.1f} tokens" for each in found]
+    assert list(app.table[0].value["distance"]) == [f"{each:.1f} tokens" for each in found]
 
 
 def test_the_layers_output_is_the_heads_joined_by_the_models_own_w_o() -> None:
