@@ -126,6 +126,12 @@ def read_config(folder: Path, name: str) -> PreTrainedConfig:
             f"The config.json of {name!r} cannot be read: {_first_line(error)}"
         ) from error
     if not getattr(text_config(config), "num_attention_heads", None):
+        if len(config.sub_configs) > 1:
+            raise ModelError(
+                f"The model {name!r} ({config.model_type}) is made of several models, one of text "
+                "and one of something else, and none can be shown alone here. Choose a model of "
+                "text, or one of images."
+            )
         raise ModelError(
             f"The model {name!r} ({config.model_type}) has no attention heads, so there is nothing "
             "to show. Choose a Transformer such as BERT, GPT-2 or T5."

@@ -16,7 +16,7 @@ from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 from torch import nn
-from transformers import PreTrainedTokenizerFast
+from transformers import AutoConfig, PreTrainedTokenizerFast
 
 import explorer.catalogue
 from explorer.models import (
@@ -342,6 +342,13 @@ def test_a_model_without_attention_is_refused(tmp_path: Path) -> None:
     name = save(tmp_path, "MambaModel", "MambaConfig", **settings)
     with pytest.raises(ModelError, match=r"mamba.*no attention"):
         load(name, device="cpu")
+
+
+def test_a_model_of_two_towers_is_told_apart_from_one_without_attention(tmp_path: Path) -> None:
+    AutoConfig.for_model("clip").save_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"never read")
+    with pytest.raises(ModelError, match="several models, one of text"):
+        load(str(tmp_path))
 
 
 def test_broken_weights_are_refused(tmp_path: Path) -> None:

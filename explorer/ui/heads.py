@@ -119,7 +119,7 @@ def facts(loaded: LoadedModel, stack: Stack, layer: int) -> None:
             words.append(f"{record.n_heads} heads share {record.n_kv_heads} key/value heads")
         if record.softcap is not None:
             words.append(f"scores capped at ±{record.softcap:g}")
-        if record.bias is not None:
+        if record.bias is not None and bool(record.bias.any()):
             words.append("with a position bias")
         words.append(f"mask: {record.mask.name if record.mask else 'none'}")
     st.caption(plain(" · ".join(words)))
