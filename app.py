@@ -3,8 +3,15 @@
 import streamlit as st
 
 from explorer.models import ModelError
-from explorer.ui import cached, controls, frame, heads
+from explorer.ui import cached, controls, frame, heads, width
 from explorer.ui.words import plain
+
+ROOMY = 400  # pixels of half the page: with less, four columns of words are too narrow
+FIRST = {
+    "pages/step_by_step.py": "New to attention? Follow one number from dot product to weight.",
+    "pages/scaling.py": "Teaching? Drag d_k and let the room watch softmax saturate.",
+    "pages/what_if.py": "Working with a model? Switch a head off and see what it says then.",
+}
 
 frame.page(
     "Attention Explorer",
@@ -19,8 +26,9 @@ except ModelError as error:
     st.error(plain(str(error)))
     st.stop()
 stack = capture.stacks["encoder"]
+every_page = [entry for entries in frame.MENU.values() for entry in entries]
 
-left, right = st.columns(2, gap="large")
+left, right = width.side_by_side()
 with left:
     heads.grid(key, capture, stack, 0, 2)
     heads.proof(key, capture, stack)
@@ -33,9 +41,19 @@ with right:
         "Others look at the start, at the end, or at words that belong together. "
         "**Click any head to open it.**"
     )
-    for entries in frame.MENU.values():
+    st.markdown("**Where to go first**")
+    for file, why in FIRST.items():
+        with st.container(border=True):
+            frame.link(next(entry for entry in every_page if entry.file == file))
+            st.caption(why)
+
+across = 4 if width.column() >= ROOMY else 2
+places = [place for _ in range(0, len(frame.MENU), across) for place in st.columns(across)]
+for place, (group, entries) in zip(places, frame.MENU.items(), strict=False):
+    with place:
+        st.subheader(group, anchor=False)
         for entry in entries:
-            with st.container(border=True):
+            with st.container(gap=None):
                 frame.link(entry)
                 st.caption(entry.about)
 if st.session_state.pop("open_head", False):
