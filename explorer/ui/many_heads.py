@@ -174,7 +174,7 @@ def all_splits(split: Split) -> None:
         "4 · d_model² parameters. Only shared key/value heads make it smaller."
         + (trained if split.fixed else "")
     )
-    st.table(pd.DataFrame(rows).set_index("heads"))
+    st.dataframe(pd.DataFrame(rows), hide_index=True)
 
 
 def joined(split: Split) -> None:
