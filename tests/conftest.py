@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 # Read by the libraries when they are imported, so set before the first import.
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -31,3 +32,12 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 def fixed_seed() -> None:
     """Every test starts from the same random state, whichever ran before."""
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """For small models: two threads wait for each other, and round otherwise than one."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -8,7 +8,7 @@ Run `pytest tests/test_capture.py -s -k summary` for the largest difference of e
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -273,13 +273,7 @@ CASES = [
 matrix = pytest.mark.parametrize(("family", "side"), CASES)
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Small models run faster on one thread than on two that wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @dataclass(frozen=True)

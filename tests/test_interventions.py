@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -24,13 +23,7 @@ TEN = ("bert", "roberta", "albert", "gpt2", "opt", "llama", "mistral", "gemma2",
 OF_TEN = [family for family in families.FAMILIES if (family.name or family.model_type) in TEN]
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """As when the families ran first: another number of threads rounds otherwise."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def captured(family: families.Family) -> tuple[Capture, families.Run]:

@@ -24,6 +24,9 @@ W_O = re.compile(
 )
 
 
+pytestmark = pytest.mark.usefixtures("one_thread")  # families keep their runs: all alike
+
+
 def outputs_by_hooks(model: nn.Module, inputs: dict[str, Tensor]) -> dict[str, list[Tensor]]:
     """What the modules called W_O put out in one forward pass, by stack and in their order."""
     found: dict[str, list[Tensor]] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import cmath
 import math
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -13,14 +12,7 @@ import torch.nn.functional as F
 from explorer.small_model import ModelShape, SmallModel, rotary
 from explorer.tasks import AssociativeRecall, RepeatedSegment, symbols
 
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Threads inside so small operations stall on busy cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def shape(**sizes: object) -> ModelShape:

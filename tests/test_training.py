@@ -34,13 +34,7 @@ TINY = RunSettings(n_heads=2, d_k=4, d_model=16, steps=6, rows=8, length=8)
 PATIENCE = 120.0  # seconds: shared cores; nothing is asserted about time
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """As in the worker: threads inside so small operations stall on busy cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def same(one: Measurement, other: Measurement) -> bool:
