@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from explorer.figures.colors import ColorScale, Ink
+from explorer.figures.labels import tick_stride
 
 FONT = (
     "-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, 'Source Sans', 'Noto Sans CJK SC',"
@@ -196,3 +197,32 @@ def number(value: int | float) -> str:
     if "e" in text and 1e-4 < abs(value) < 1e6:
         text = f"{value:.0f}"
     return text.replace("-", "\N{MINUS SIGN}")
+
+
+def layer_and_head(
+    colors: Ink,
+    layer_numbers: Sequence[int],
+    n_heads: int,
+    width: int | float,
+    height: int | float,
+) -> dict[str, Any]:
+    """Both axes of a picture of all heads: heads across, their numbers on top, layers down."""
+    across = _numbered(range(n_heads), width, 24)
+    down = _numbered(layer_numbers, height, 16)
+    return {
+        "xaxis": axis(colors, "Head", n_heads, side="top", fixedrange=True, **across),
+        "yaxis": axis(
+            colors,
+            "Layer",
+            len(layer_numbers),
+            down=True,
+            fixedrange=True,
+            scaleanchor=False,
+            **down,
+        ),
+    }
+
+
+def _numbered(numbers: Sequence[int], pixels: int | float, room: int) -> dict[str, Any]:
+    places = list(range(0, len(numbers), tick_stride(len(numbers), pixels, room)))
+    return {"tickvals": places, "ticktext": [str(numbers[place]) for place in places]}

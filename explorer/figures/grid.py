@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 
 from explorer.figures import frame, png
 from explorer.figures.colors import Ink, Theme, ink, sequential_colors, sequential_scale
-from explorer.figures.labels import hover_label, tick_stride
+from explorer.figures.labels import hover_label
 from explorer.figures.montage import Flags, Weights, block_size, blocks, montage, pooled, row_blocks
 from explorer.figures.odd import FORBIDDEN, PADDING, key_entry, not_finite
 
@@ -111,23 +111,7 @@ def heads_grid(
         "shapes": []
         if selected is None
         else [_outline(selected, n_layers, n_heads, colors.accent)],
-        "xaxis": frame.axis(
-            colors,
-            "Head",
-            n_heads,
-            side="top",
-            fixedrange=True,
-            **_numbers(range(n_heads), width_px, 24),
-        ),
-        "yaxis": frame.axis(
-            colors,
-            "Layer",
-            n_layers,
-            down=True,
-            fixedrange=True,
-            scaleanchor=False,
-            **_numbers(layer_numbers, height, 16),
-        ),
+        **frame.layer_and_head(colors, layer_numbers, n_heads, width_px, height),
     }
     return go.Figure(data=[*traces, *entries], layout=layout)
 
@@ -248,12 +232,6 @@ def _key(
     if not there.all():
         entries.append(key_entry("no attention in the layer", colors.absent, colors.line))
     return entries
-
-
-def _numbers(numbers: Sequence[int], pixels: int | float, room: int) -> dict[str, Any]:
-    stride = tick_stride(len(numbers), pixels, room)
-    places = list(range(0, len(numbers), stride))
-    return {"tickvals": places, "ticktext": [str(numbers[place]) for place in places]}
 
 
 def _outline(selected: tuple[int, int], n_layers: int, n_heads: int, color: str) -> dict[str, Any]:

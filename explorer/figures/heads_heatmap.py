@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from explorer.figures import frame
 from explorer.figures.colors import Ink, Theme, contrast, from_hex, ink, sequential_colors, to_hex
 from explorer.figures.domain import round_values, value_domain
-from explorer.figures.labels import escape, tick_stride
+from explorer.figures.labels import escape
 from explorer.figures.numbers import INKS, SIZE, palette
 from explorer.figures.odd import Flags, hatching, key_entry
 from explorer.figures.oklab import Colors
@@ -68,18 +68,7 @@ def heads_heatmap(
     layout = frame.layout(colors, width=width_px, height=height, margin=margin) | {
         "showlegend": bool(entries),
         "dragmode": False,
-        "xaxis": frame.axis(
-            colors, "Head", n_heads, side="top", fixedrange=True, **_ticks(n_heads, width_px, 24)
-        ),
-        "yaxis": frame.axis(
-            colors,
-            "Layer",
-            n_layers,
-            down=True,
-            fixedrange=True,
-            scaleanchor=False,
-            **_ticks(n_layers, height, 16),
-        ),
+        **frame.layer_and_head(colors, range(n_layers), n_heads, width_px, height),
     }
     return go.Figure(data=[*traces, *keys], layout=layout)
 
@@ -207,8 +196,3 @@ def _written(
                 }
             )
     return traces
-
-
-def _ticks(count: int, pixels: int | float, room: int) -> dict[str, Any]:
-    places = list(range(0, count, tick_stride(count, pixels, room)))
-    return {"tickvals": places, "ticktext": [str(place) for place in places]}
