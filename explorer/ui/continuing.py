@@ -45,7 +45,7 @@ class Setting(NamedTuple):
 def choose() -> Setting:
     """Model and text. Ends the page with what to choose instead where a model writes no text."""
     decoder = SMALL_DECODER in CATALOGUE
-    _forget_what_nobody_chose()
+    controls.forget_defaults({})
     loaded, capture, key = controls.choose_capture(
         SMALL_DECODER if decoder else None,
         COPY_TEXT if decoder else controls.DEFAULT_TEXT,
@@ -64,14 +64,6 @@ def choose() -> Setting:
             "what stands before it."
         )
     return Setting(loaded, capture, key)
-
-
-def _forget_what_nobody_chose() -> None:
-    """Another page's default model and text give way to this page's own."""
-    state = st.session_state
-    for name, usual in (("model", next(iter(CATALOGUE))), ("text", controls.DEFAULT_TEXT)):
-        if name not in state and state.get(f"{name} kept") == usual:
-            del state[f"{name} kept"]
 
 
 def _stop(sentence: str) -> None:

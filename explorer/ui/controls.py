@@ -151,6 +151,17 @@ def _choose_text(loaded: LoadedModel, default_text: str, pairs: bool) -> tuple[s
     return text, pair
 
 
+def forget_defaults(left: Mapping[str, object]) -> None:
+    """Other pages' default model and text give way to a page's own; before `choose_capture`.
+
+    `left` is what that page showed last, by name: there the default itself was chosen, and stays.
+    """
+    state = st.session_state
+    for name, usual in (("model", next(iter(CATALOGUE))), ("text", DEFAULT_TEXT)):
+        if name not in state and state.get(f"{name} kept") == usual != left.get(name):
+            del state[f"{name} kept"]
+
+
 def short_text() -> str:
     """One line of text, shared with the other pages; the default where it is empty."""
     address.start("text", DEFAULT_TEXT, str)

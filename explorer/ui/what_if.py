@@ -47,7 +47,7 @@ class Setting(NamedTuple):
 def choose() -> Setting:
     """Model and texts. Ends the page with a sentence where they can't be had, or be changed."""
     decoder = SMALL_DECODER in CATALOGUE
-    _forget_what_nobody_chose()
+    controls.forget_defaults(st.session_state.get(LEFT, {}))
     left, right = st.columns(2, gap="large", vertical_alignment="bottom")
     with left:
         loaded, first, key = controls.choose_capture(
@@ -82,15 +82,6 @@ def choose() -> Setting:
     for note in captures[0].notes:
         st.info(plain(note))
     return Setting(loaded, captures, keys, kind, other, hidden)
-
-
-def _forget_what_nobody_chose() -> None:
-    """Another page's default model and text give way to this page's own, unless chosen here."""
-    state = st.session_state
-    left = state.get(LEFT, {})
-    for name, usual in (("model", next(iter(CATALOGUE))), ("text", controls.DEFAULT_TEXT)):
-        if name not in state and state.get(f"{name} kept") == usual != left.get(name):
-            del state[f"{name} kept"]
 
 
 def _patches() -> bool:
