@@ -341,14 +341,16 @@ class Attention:
         self._refuse_masked_rows()
         return streaming.stream(**self._inputs).output
 
-    def joined(self) -> Tensor:
+    def joined(self, output: Tensor | None = None) -> Tensor:
         """The layer's output, (n_q, d_out): the heads' outputs side by side times W_O.
 
-        Raises ValueError where the record has no W_O.
+        `output` stands in for the heads' own, (n_heads, n_q, d_v). Raises ValueError where the
+        record has no W_O.
         """
         if self.output_weight is None:
             raise ValueError("output_weight: this record has no W_O, so its heads can't be joined.")
-        joined = torch.einsum("hqv,hvo->qo", self.output(), self.output_weight)
+        heads = self.output() if output is None else output
+        joined = torch.einsum("hqv,hvo->qo", heads, self.output_weight)
         return joined if self.output_bias is None else joined + self.output_bias
 
     def with_row_lse(self) -> tuple[Attention, Tensor]:

@@ -119,10 +119,7 @@ class ChangedAttention:
 
     def joined(self) -> Tensor:
         """The layer's output, (n_q, d_out), as `Attention.joined`."""
-        if self.own.output_weight is None:
-            raise ValueError("output_weight: this record has no W_O, so its heads can't be joined.")
-        joined = torch.einsum("hqv,hvo->qo", self.output(), self.own.output_weight)
-        return joined if self.own.output_bias is None else joined + self.own.output_bias
+        return self.own.joined(self.output())
 
     def _chosen(self, heads: Positions) -> list[int]:
         chosen: list[int] = positions(heads, self.n_heads, "heads").tolist()
