@@ -92,18 +92,18 @@ def recording(model: PreTrainedModel) -> Iterator[Recording]:
             yield kept
     finally:
         _active.reset(token)
-    if kept.watch is not None:
-        for number, call in enumerate(kept.calls):
-            # What was fetched for this run alone is not kept: it would fill the device.
-            lent = any(each.is_meta for each in call.module.parameters())
-            _output_of[call.module] = None if lent else kept.watch.found.get(number)
-        _output_known.add(model)
-    for call in kept.calls:
-        if call.module not in _output_of:
-            _output_known.discard(model)  # it had no part in the first pass: look again next time
-        elif (projection := _output_of[call.module]) is not None:
-            changes = {"output_weight": projection.weight, "output_bias": projection.bias}
+    if kept.watch is None:  # the records were made with W_O
+        if any(call.module not in _output_of for call in kept.calls):
+            _output_known.discard(model)  # one had no part in the first pass: look again next time
+        return
+    for number, call in enumerate(kept.calls):
+        # What was fetched for this run alone is not kept: it would fill the device.
+        lent = any(each.is_meta for each in call.module.parameters())
+        found = _output_of[call.module] = None if lent else kept.watch.found.get(number)
+        if found is not None:
+            changes = {"output_weight": found.weight, "output_bias": found.bias}
             call.attentions = [each.replace(**changes) for each in call.attentions]
+    _output_known.add(model)
 
 
 @contextmanager
@@ -201,6 +201,7 @@ def _attention(
     call = 0
     if changes is not None:
         call, changes.calls = changes.calls, changes.calls + 1
+    known = None if active is None else _output_of.get(module)
     outputs: list[Tensor] = []
     records: list[Attention | ChangedAttention] = []
     for number in range(query.shape[0]):
@@ -224,6 +225,8 @@ def _attention(
             sinks=None if s_aux is None else s_aux.detach().to(query.dtype),
             on_masked_row="zero",
             prescale=_prescale(module, scaling),
+            output_weight=None if known is None else known.weight,
+            output_bias=None if known is None else known.bias,
         )
         record, output = record.with_row_lse()
         changed = None if changes is None else changes.change(call, record)
