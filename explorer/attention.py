@@ -237,13 +237,14 @@ class Attention:
         self, heads: Positions = None, rows: Positions = None, keys: Positions = None
     ) -> Tensor:
         """q·k for chosen heads, rows and keys, (heads, rows, keys)."""
-        chosen = positions(heads, self.n_heads, "heads", self.query.device)
-        query = self.query[chosen]  # (heads, n_q, d_k)
-        key = self.key[chosen // (self.n_heads // self.n_kv_heads)]  # (heads, n_k, d_k)
+        query, key = self.query, self.key  # the few rows and keys first: heads are copied
         if rows is not None:
             query = query[:, positions(rows, self.query_length, "rows", query.device)]
         if keys is not None:
             key = key[:, positions(keys, self.key_length, "keys", key.device)]
+        chosen = positions(heads, self.n_heads, "heads", query.device)
+        query = query[chosen]  # (heads, rows, d_k)
+        key = key[chosen // (self.n_heads // self.n_kv_heads)]  # (heads, keys, d_k)
         compute = torch.promote_types(query.dtype, torch.float32)
         return query.to(compute) @ key.to(compute).transpose(1, 2)
 
@@ -281,10 +282,20 @@ class Attention:
         """True where a query has no key it may use, (n_heads or 1, n_q), found block by block."""
         if self.mask is None:
             return torch.zeros(1, self.query_length, dtype=torch.bool, device=self.query.device)
-        step = max(1, (1 << 22) // self.key_length)
-        starts = range(0, self.query_length, step)
-        parts = [self.allowed(rows=slice(start, start + step)).any(-1) for start in starts]
-        return ~torch.cat(parts, -1)
+        n_q, n_k = self.query_length, self.key_length
+        step = min(max(1, (1 << 22) // n_k), 512)
+        parts = []
+        for start in range(0, n_q, step):
+            stop = min(start + step, n_q)
+            first, last = self.mask.open_range(start, stop - 1, n_q, n_k)
+            if first < last:  # keys that all these queries may use
+                parts.append(
+                    torch.zeros(1, stop - start, dtype=torch.bool, device=self.query.device)
+                )
+            else:
+                parts.append(~self.allowed(rows=slice(start, stop)).any(-1))
+        heads = max(len(part) for part in parts)
+        return torch.cat([part.expand(heads, -1) for part in parts], -1)
 
     def weights(
         self, heads: Positions = None, rows: Positions = None, keys: Positions = None
@@ -310,7 +321,11 @@ class Attention:
             raise FullyMaskedRowError(table)
         if whole_rows:  # softmax subtracts the maximum: huge scores lose nothing to rounding
             return torch.softmax(masked, -1).masked_fill_(dead, 0.0)
-        return torch.exp(masked - size.masked_fill(dead, 0.0))
+        size = size.masked_fill(dead, 0.0)
+        # Where row_lse has more digits than the scores, its rest comes second: masked − size is
+        # exact where a weight is large.
+        first = size.to(masked.dtype)
+        return torch.exp((masked - first).sub_((size - first).to(masked.dtype)))
 
     def _lse(self, heads: Positions, rows: Positions, keys: Positions, masked: Tensor) -> Tensor:
         """Each chosen row's log-sum-exp over *all* keys, (heads, rows, 1)."""
@@ -318,7 +333,7 @@ class Attention:
         if self.row_lse is not None:
             lse = self.row_lse[which]
             chosen = positions(rows, self.query_length, "rows", lse.device)
-            return lse[:, chosen, None].to(masked.dtype)
+            return lse[:, chosen, None]
         if keys is not None:
             whole = self.scores(heads, rows)
             masked = whole.masked_fill(~self.allowed(heads, rows), -torch.inf)

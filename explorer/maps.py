@@ -1,18 +1,156 @@
-"""Attention maps at the screen's size and any window of them, without the n × n table."""
+"""Attention maps at the screen's size and any window of them, without the n × n table.
+
+`overview` makes one pass over all weights of a layer and keeps what a screen can show, the numbers
+of each query, and each row's log-sum-exp. With that, `zoomed` and `window` give any part exactly,
+at a cost that does not depend on the length of the text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from explorer.masks import Positions
-from explorer.metrics import BLOCK_WEIGHTS, WeightedLayer
+from explorer import maps_of_weights
+from explorer.attention import Attention
+from explorer.masks import Positions, positions
+from explorer.metrics import WeightedLayer
+from explorer.pooling import Found, Progress, passed
+from explorer.row_measures import TokenMarks
+from explorer.row_numbers import numbers_of
+from explorer.tiles import edges
+
+__all__ = [
+    "Overview",
+    "Picture",
+    "Progress",
+    "Reduce",
+    "edges",
+    "overview",
+    "pooled",
+    "pooled_forbidden",
+    "window",
+    "zoomed",
+]
 
 Reduce = Literal["mean", "max"]
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A part of each head's map in bins, computed from every weight in it."""
+
+    rows: tuple[int, ...]
+    """The borders of the bins of queries: bin b holds the queries rows[b] to rows[b + 1] − 1."""
+    keys: tuple[int, ...]
+    """The borders of the bins of keys."""
+    mean: Float[Tensor, "n_heads row_bins key_bins"]
+    """The weight that a bin's queries give its keys, averaged over the queries. It keeps mass:
+    over all keys a row of bins sums to what the rows sum to, 1."""
+    largest: Float[Tensor, "n_heads row_bins key_bins"]
+    """A bin's largest weight: needles stay visible."""
+    forbidden: Bool[Tensor, "n_heads_or_1 row_bins key_bins"]
+    """True where the mask forbids every key of the bin to every query of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Overview:
+    """What one pass over all weights of a layer gives."""
+
+    attention: WeightedLayer
+    """The layer; an `Attention` record with its row_lse, so that any part of it is cheap now."""
+    picture: Picture
+    """The whole map."""
+    per_query: dict[str, Float[Tensor, "n_heads query_length"]]
+    """The quick metrics of metric_table.py by name; NaN where a query can't be judged."""
+
+    def head_metrics(
+        self, padded_queries: Bool[Tensor, " query_length"] | None = None
+    ) -> dict[str, Float[Tensor, " n_heads"]]:
+        """Each head's mean over the queries that can be judged and are no padding."""
+        found = {}
+        for name, values in self.per_query.items():
+            counted = values.double()
+            if padded_queries is not None:
+                counted = counted.masked_fill(padded_queries.to(values.device), torch.nan)
+            found[name] = counted.nanmean(-1)
+        return found
+
+
+def overview(
+    attention: WeightedLayer,
+    size: int = 256,
+    *,
+    marks: TokenMarks | None = None,
+    same_sequence: bool = True,
+    progress: Progress | None = None,
+) -> Overview:
+    """One pass over all weights of a layer: its picture in at most size × size bins, its numbers.
+
+    `marks` are the tokens of row_measures.marks_of, for the numbers that need tokens;
+    `same_sequence` is False for cross-attention. `progress` is told the share done, and what it
+    raises ends the pass. Raises ValueError for size < 1, and FullyMaskedRowError where a query
+    has no key and the record says "error".
+    """
+    _check(size)
+    n_q, n_k = attention.query_length, attention.key_length
+    if not isinstance(attention, Attention):
+        found, per_query = maps_of_weights.overview(attention, size, marks, same_sequence, progress)
+        return Overview(attention, _picture(found, (0, n_q), (0, n_k), size), per_query)
+    features = None
+    if marks is not None:
+        features = torch.stack([marks.special, marks.punctuation]).float()
+    found = passed(
+        attention,
+        size,
+        heads=range(attention.n_heads),
+        of_rows=True,
+        features=features,
+        progress=None if progress is None else lambda share: progress(0.95 * share),
+    )
+    kept = dataclasses.replace(attention, row_lse=found.lse)
+    per_query = numbers_of(kept, found, marks, same_sequence)
+    if progress is not None:
+        progress(1.0)
+    return Overview(kept, _picture(found, (0, n_q), (0, n_k), size), per_query)
+
+
+def zoomed(
+    attention: WeightedLayer,
+    rows: tuple[int, int],
+    keys: tuple[int, int],
+    size: int = 256,
+    *,
+    heads: Positions = None,
+    progress: Progress | None = None,
+) -> Picture:
+    """A window of each head's map, exactly, in at most size × size bins.
+
+    The window holds the queries r0 to r1 − 1 and the keys k0 to k1 − 1. Up to `size` of each
+    stand alone, and `mean` and `largest` are both their weights. A record without row_lse costs
+    a pass over these queries' rows more. Raises ValueError for a window that is empty or reaches
+    outside the map.
+    """
+    _check(size)
+    _check_window(attention, rows, keys)
+    chosen = positions(heads, attention.n_heads, "heads").tolist()
+    if rows[1] - rows[0] <= size and keys[1] - keys[0] <= size:
+        weights = window(attention, rows, keys, chosen)
+        barred = ~_allowed(attention, chosen, rows, keys)
+        borders = tuple(range(rows[0], rows[1] + 1)), tuple(range(keys[0], keys[1] + 1))
+        return Picture(*borders, weights, weights, barred)
+    if not isinstance(attention, Attention):
+        found = maps_of_weights.pooled(attention, size, chosen, rows, keys, progress)
+        return _picture(found, rows, keys, size)
+    lse = None
+    if keys != (0, attention.key_length):
+        lse = _lse(attention, chosen, rows)
+    found = passed(attention, size, heads=chosen, rows=rows, keys=keys, lse=lse, progress=progress)
+    return _picture(found, rows, keys, size)
 
 
 def pooled(
@@ -20,70 +158,34 @@ def pooled(
     size: int = 256,
     reduce: Reduce = "mean",
     heads: Positions = None,
-) -> Float[Tensor, "n_heads rows keys"]:
-    """Each head's map in at most size × size bins, computed from every weight.
+) -> Float[Tensor, "n_heads row_bins key_bins"]:
+    """Each head's map in at most size × size bins: `Picture.mean`, or `.largest` for "max".
 
-    "mean" keeps mass: a bin is the weight that its queries give its keys, averaged over the
-    queries, so each row of bins sums to what the rows sum to, 1. "max" keeps needles: a bin is
-    its largest weight. Fewer tokens than bins leave the map as it is. Bins differ by at most one
-    token in length. Raises ValueError for size < 1 or an unknown reduce.
+    Fewer tokens than bins leave the map as it is. Raises ValueError for size < 1 or an unknown
+    reduce.
     """
-    if size < 1:
-        raise ValueError(f"size: got {size}; a map has at least 1 bin.")
+    _check(size)
     if reduce not in ("mean", "max"):
         raise ValueError(f'reduce: got "{reduce}"; it is "mean" or "max".')
-    row_bins, key_bins = (_bins(n, size) for n in (attention.query_length, attention.key_length))
-    n_rows, n_keys = int(row_bins[-1]) + 1, int(key_bins[-1]) + 1
-    if n_rows == len(row_bins) and n_keys == len(key_bins):
+    n_q, n_k = attention.query_length, attention.key_length
+    if n_q <= size and n_k <= size:
         return attention.weights(heads)
-    kept: Tensor | None = None
-    for rows in _blocks(attention):
-        weights = attention.weights(heads, rows)  # (h, rows, n_k)
-        if kept is None:
-            kept = weights.new_zeros(weights.shape[0], n_rows, n_keys)
-        _put(weights, row_bins[rows], key_bins, kept, reduce)
-    assert kept is not None  # a layer has at least one query
-    if reduce == "mean":
-        kept /= torch.bincount(row_bins, minlength=n_rows).to(kept)[:, None]
-    return kept
+    chosen = positions(heads, attention.n_heads, "heads").tolist()
+    if isinstance(attention, Attention):
+        found = passed(attention, size, heads=chosen, largest=reduce == "max")
+    else:
+        found = maps_of_weights.pooled(attention, size, chosen, (0, n_q), (0, n_k))
+    return found.mean if reduce == "mean" else found.largest
 
 
 def pooled_forbidden(
     attention: WeightedLayer, size: int = 256
-) -> Bool[Tensor, "n_heads_or_1 rows keys"]:
+) -> Bool[Tensor, "n_heads_or_1 row_bins key_bins"]:
     """True for the bins of `pooled` in which the mask forbids every key to every query."""
-    row_bins, key_bins = (_bins(n, size) for n in (attention.query_length, attention.key_length))
-    kept: Tensor | None = None
-    for rows in _blocks(attention):
-        allowed = attention.allowed(rows=rows).float()  # (h or 1, rows, n_k)
-        if kept is None:
-            bins = int(row_bins[-1]) + 1, int(key_bins[-1]) + 1
-            kept = allowed.new_zeros(allowed.shape[0], *bins)
-        _put(allowed, row_bins[rows], key_bins, kept, "max")
-    assert kept is not None  # a layer has at least one query
-    return kept == 0
-
-
-def _blocks(attention: WeightedLayer) -> Iterator[slice]:
-    """Runs of rows, each with about as many weights as are looked at at once."""
-    step = max(1, BLOCK_WEIGHTS // (attention.n_heads * attention.key_length))
-    for start in range(0, attention.query_length, step):
-        yield slice(start, min(start + step, attention.query_length))
-
-
-def _put(values: Tensor, row_bins: Tensor, key_bins: Tensor, kept: Tensor, reduce: Reduce) -> None:
-    """Adds some rows' values to their bins, or keeps each bin's largest."""
-    how: Literal["sum", "amax"] = "sum" if reduce == "mean" else "amax"
-    across = values.new_zeros(*values.shape[:2], kept.shape[-1])
-    keys = key_bins.to(values.device).expand_as(values)
-    across.scatter_reduce_(2, keys, values, how)
-    rows = row_bins.to(values.device)[:, None].expand_as(across)
-    kept.scatter_reduce_(1, rows, across, how)
-
-
-def _bins(length: int, size: int) -> Tensor:
-    """The bin of each position: consecutive, as equal as whole tokens allow."""
-    return torch.arange(length) * min(size, length) // length
+    _check(size)
+    if not isinstance(attention, Attention):
+        return maps_of_weights.forbidden(attention, size)
+    return passed(attention, size, heads=()).forbidden
 
 
 def window(
@@ -96,6 +198,44 @@ def window(
 
     Raises ValueError where it is empty or reaches outside the map.
     """
+    _check_window(attention, rows, keys)
+    if not isinstance(attention, Attention) or keys == (0, attention.key_length):
+        return attention.weights(heads, slice(*rows), slice(*keys))
+    chosen = positions(heads, attention.n_heads, "heads").tolist()
+    cells = max(rows[1] - rows[0], keys[1] - keys[0])  # a bin for each
+    lse = _lse(attention, chosen, rows)
+    found = passed(attention, cells, heads=chosen, rows=rows, keys=keys, lse=lse, largest=False)
+    return found.mean
+
+
+def _lse(
+    attention: Attention, heads: list[int], rows: tuple[int, int]
+) -> Float[Tensor, "n_heads rows"]:
+    """The log-sum-exp of some rows: kept, or found tile by tile."""
+    if attention.row_lse is not None:
+        return attention.row_lse[heads, rows[0] : rows[1]]
+    return passed(attention, 1, heads=heads, rows=rows, largest=False).lse
+
+
+def _picture(found: Found, rows: tuple[int, int], keys: tuple[int, int], size: int) -> Picture:
+    down, across = (
+        tuple(start + each for each in edges(stop - start, size)) for start, stop in (rows, keys)
+    )
+    return Picture(down, across, found.mean, found.largest, found.forbidden)
+
+
+def _allowed(
+    attention: WeightedLayer, heads: list[int], rows: tuple[int, int], keys: tuple[int, int]
+) -> Tensor:
+    return attention.allowed(heads, slice(*rows), slice(*keys))
+
+
+def _check(size: int) -> None:
+    if size < 1:
+        raise ValueError(f"size: got {size}; a map has at least 1 bin.")
+
+
+def _check_window(attention: WeightedLayer, rows: tuple[int, int], keys: tuple[int, int]) -> None:
     for name, (start, stop), length in (
         ("rows", rows, attention.query_length),
         ("keys", keys, attention.key_length),
@@ -104,4 +244,3 @@ def window(
             raise ValueError(
                 f"{name}: got ({start}, {stop}), but a window needs 0 ≤ start < stop ≤ {length}."
             )
-    return attention.weights(heads, slice(*rows), slice(*keys))

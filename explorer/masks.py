@@ -20,11 +20,25 @@ Rule = Callable[[Tensor, Tensor, int, int], Tensor]
 """(queries (rows, 1), keys (1, keys), query_length, key_length) -> bool, fits (..., rows, keys)."""
 
 KeyRange = Callable[[int, int, int, int], tuple[int, int]]
-"""(first query, last query, query_length, key_length) -> [start, stop), False outside it."""
+"""(first query, last query, query_length, key_length) -> [start, stop) of the keys.
+
+As `key_range` a rule is False outside it, as `open_range` it is True inside it for each of these
+queries. Whoever works in blocks skips the one and needs no mask for the other.
+"""
 
 
 def _all_keys(first: int, last: int, query_length: int, key_length: int) -> tuple[int, int]:
     return 0, key_length
+
+
+def _no_keys(first: int, last: int, query_length: int, key_length: int) -> tuple[int, int]:
+    return 0, 0
+
+
+def within(start: int, stop: int, key_length: int) -> tuple[int, int]:
+    """The part of a range that holds keys."""
+    start = min(max(0, start), key_length)
+    return start, min(max(start, stop), key_length)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +48,7 @@ class Mask:
     name: str
     rule: Rule
     key_range: KeyRange = _all_keys
+    open_range: KeyRange = _no_keys
 
     def block(
         self,
@@ -55,15 +70,18 @@ class Mask:
         return allowed.expand(shape)
 
     def __and__(self, other: Mask) -> Mask:
-        def key_range(first: int, last: int, n_q: int, n_k: int) -> tuple[int, int]:
-            a, b = self.key_range(first, last, n_q, n_k), other.key_range(first, last, n_q, n_k)
-            start = max(a[0], b[0])
-            return start, max(start, min(a[1], b[1]))
+        def both(a: KeyRange, b: KeyRange) -> KeyRange:
+            def in_both(first: int, last: int, n_q: int, n_k: int) -> tuple[int, int]:
+                (a0, a1), (b0, b1) = a(first, last, n_q, n_k), b(first, last, n_q, n_k)
+                return max(a0, b0), max(a0, b0, min(a1, b1))
+
+            return in_both
 
         return Mask(
             f"({self.name} and {other.name})",
             lambda q, k, n_q, n_k: self.rule(q, k, n_q, n_k) & other.rule(q, k, n_q, n_k),
-            key_range,
+            both(self.key_range, other.key_range),
+            both(self.open_range, other.open_range),
         )
 
     def __or__(self, other: Mask) -> Mask:
@@ -71,10 +89,15 @@ class Mask:
             a, b = self.key_range(first, last, n_q, n_k), other.key_range(first, last, n_q, n_k)
             return min(a[0], b[0]), max(a[1], b[1])
 
+        def open_range(first: int, last: int, n_q: int, n_k: int) -> tuple[int, int]:
+            a, b = self.open_range(first, last, n_q, n_k), other.open_range(first, last, n_q, n_k)
+            return max(a, b, key=lambda found: found[1] - found[0])  # the two may lie apart
+
         return Mask(
             f"({self.name} or {other.name})",
             lambda q, k, n_q, n_k: self.rule(q, k, n_q, n_k) | other.rule(q, k, n_q, n_k),
             key_range,
+            open_range,
         )
 
     def __invert__(self) -> Mask:
@@ -121,7 +144,7 @@ def one_sequence(
 
 def everything() -> Mask:
     """Every query may use every key: the same as no mask."""
-    return Mask("everything", lambda q, k, n_q, n_k: (q >= 0) & (k >= 0))
+    return Mask("everything", lambda q, k, n_q, n_k: (q >= 0) & (k >= 0), open_range=_all_keys)
 
 
 def up_to_own_position(q: Tensor, k: Tensor, n_q: int, n_k: int) -> Tensor:
@@ -137,7 +160,8 @@ def causal() -> Mask:
     return Mask(
         "causal",
         up_to_own_position,
-        lambda first, last, n_q, n_k: (0, min(n_k, max(0, last + n_k - n_q + 1))),
+        lambda first, last, n_q, n_k: within(0, last + n_k - n_q + 1, n_k),
+        lambda first, last, n_q, n_k: within(0, first + n_k - n_q + 1, n_k),
     )
 
 
@@ -150,14 +174,16 @@ def sliding_window(w: int) -> Mask:
         raise ValueError(f"w: got {w}, but a window holds at least 1 key (the query's own).")
 
     def key_range(first: int, last: int, n_q: int, n_k: int) -> tuple[int, int]:
-        shift = n_k - n_q
-        stop = min(n_k, max(0, last + shift + 1))
-        return min(max(0, first + shift - w + 1), stop), stop
+        return within(first + n_k - n_q - w + 1, last + n_k - n_q + 1, n_k)
+
+    def open_range(first: int, last: int, n_q: int, n_k: int) -> tuple[int, int]:
+        return within(last + n_k - n_q - w + 1, first + n_k - n_q + 1, n_k)
 
     return Mask(
         f"sliding window of {w}",
         lambda q, k, n_q, n_k: (k <= q + (n_k - n_q)) & (k > q + (n_k - n_q) - w),
         key_range,
+        open_range,
     )
 
 
@@ -171,7 +197,8 @@ def prefix(p: int) -> Mask:
     return Mask(
         f"prefix of {p}",
         lambda q, k, n_q, n_k: (k < p) | (k <= q + (n_k - n_q)),
-        lambda first, last, n_q, n_k: (0, min(n_k, max(p, last + n_k - n_q + 1))),
+        lambda first, last, n_q, n_k: within(0, max(p, last + n_k - n_q + 1), n_k),
+        lambda first, last, n_q, n_k: within(0, max(p, first + n_k - n_q + 1), n_k),
     )
 
 
@@ -198,7 +225,18 @@ def padding(lengths: int | Sequence[int] | Tensor, side: str = "right") -> Mask:
         allowed = k < length if side == "right" else k >= n_k - length
         return allowed & (q >= 0)
 
-    return Mask(f"padding on the {side}", rule)
+    def real_keys(length: int, n_k: int) -> tuple[int, int]:
+        return (0, length) if side == "right" else (n_k - length, n_k)
+
+    shortest, longest = (int(real.min()), int(real.max())) if real.numel() else (0, 0)
+
+    def key_range(first: int, last: int, n_q: int, n_k: int) -> tuple[int, int]:
+        return real_keys(longest, n_k) if longest <= n_k else (0, n_k)  # the rule will raise
+
+    def open_range(first: int, last: int, n_q: int, n_k: int) -> tuple[int, int]:
+        return real_keys(shortest, n_k) if longest <= n_k else (0, 0)
+
+    return Mask(f"padding on the {side}", rule, key_range, open_range)
 
 
 def custom(matrix: Tensor | Sequence[Sequence[bool]]) -> Mask:

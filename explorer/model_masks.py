@@ -13,7 +13,7 @@ from torch import Tensor
 from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 from transformers.masking_utils import bidirectional_mask_function, causal_mask_function
 
-from explorer.masks import Mask, causal, sliding_window
+from explorer.masks import Mask, causal, sliding_window, within
 
 
 class CannotStandIn(Exception):
@@ -40,7 +40,7 @@ class ModelMask:
         keys = real[self.key_offset : self.key_offset + key_length]
         if len(keys) == key_length and bool(keys.all()):
             return base
-        padded = Mask("padding", lambda q, k, n_q, n_k: (q >= 0) & keys.to(k.device)[k])
+        padded = _real_keys(keys)
         return padded if base is None else base & padded
 
     def _base(self, number: int, aligned: int | None) -> Mask | None:
@@ -89,6 +89,19 @@ class ModelMask:
         raise CannotStandIn("its code computes with the mask")
 
 
+def _real_keys(real: Tensor) -> Mask:
+    """A mask of the keys that are no padding."""
+    used = real.nonzero().flatten()
+    first, stop = (int(used[0]), int(used[-1]) + 1) if len(used) else (0, 0)
+    open_stop = stop if stop - first == len(used) else first  # none is known where there are gaps
+    return Mask(
+        "padding",
+        lambda q, k, n_q, n_k: (q >= 0) & real.to(k.device)[k],
+        lambda *_: (first, stop),
+        lambda *_: (first, open_stop),
+    )
+
+
 def _window_of(mask_function: Callable[..., Any]) -> Mask | None:
     """A mask of our own for one of transformers' plain sliding windows; None for another rule."""
     parts = _enclosed(mask_function).get("mask_functions", ())
@@ -122,12 +135,14 @@ def _window_both_ways(reach: int) -> Mask:
     """A query may use its own position and `reach` on either side, as in ModernBERT."""
 
     def key_range(first: int, last: int, n_q: int, n_k: int) -> tuple[int, int]:
-        shift = n_k - n_q
-        stop = min(n_k, max(0, last + shift + reach + 1))
-        return min(max(0, first + shift - reach), stop), stop
+        return within(first + n_k - n_q - reach, last + n_k - n_q + reach + 1, n_k)
+
+    def open_range(first: int, last: int, n_q: int, n_k: int) -> tuple[int, int]:
+        return within(last + n_k - n_q - reach, first + n_k - n_q + reach + 1, n_k)
 
     return Mask(
         f"sliding window of {reach} on either side",
         lambda q, k, n_q, n_k: (k - q - (n_k - n_q)).abs() <= reach,
         key_range,
+        open_range,
     )

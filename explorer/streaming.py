@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -22,6 +22,7 @@ from torch import Tensor
 
 from explorer.masks import Mask, one_sequence, up_to_own_position
 
+T = TypeVar("T")
 LOG2E = math.log2(math.e)
 SAFE_EXPONENT = 48.0
 """exp2 of this and its sum over any row we can hold stay far inside float32: no shift needed."""
@@ -29,6 +30,8 @@ BLOCK_ELEMENTS = 1 << 19
 """Scores in one block: 2 MiB in float32, what a core's caches hold."""
 BATCH_ELEMENTS = 1 << 20
 """Up to here one block over all heads at once is faster than a head for each core."""
+SHARED_PENALTIES = 1 << 23
+"""Up to here a mask's penalties, at most one for each cell, are kept for all heads: 32 MiB."""
 WHOLE_TABLE = 256 * 512
 """Up to here the whole masked table in three calls is faster than skipping what a mask forbids."""
 
@@ -144,7 +147,9 @@ def stream(
     lse = query.new_empty(n_heads, n_q, dtype=compute)
     one_by_one = query.device.type == "cpu" and n_heads * n_q * n_k > BATCH_ELEMENTS
     height = BLOCK_ELEMENTS // max(n_k * (1 if one_by_one else n_heads), 1)
-    blocks = plan(mask, n_q, n_k, min(max(height, 16), 256), query)
+    rows = min(max(height, 16), 256)
+    # All heads share the blocks' penalties, unless together they could be a table of n × n.
+    kept = list(plan(mask, n_q, n_k, rows, query)) if n_q * n_k <= SHARED_PENALTIES else None
 
     @torch.no_grad()
     def work(heads: slice) -> None:
@@ -152,7 +157,7 @@ def stream(
             query[heads].to(compute),
             _heads_of(key, heads, n_heads).to(compute),
             _heads_of(value, heads, n_heads).to(compute),
-            blocks,
+            plan(mask, n_q, n_k, rows, query) if kept is None else kept,
             scale,
             None if bias is None else _chosen(bias, heads),
             softcap,
@@ -164,7 +169,7 @@ def stream(
         )
 
     if one_by_one:
-        _over_cores(work, n_heads)
+        over_cores(work, [slice(head, head + 1) for head in range(n_heads)])
     else:
         work(slice(0, n_heads))
     return Streamed(output.to(value.dtype), lse)
@@ -217,41 +222,44 @@ def output_and_lse(
     return Streamed(output[0], lse[0])
 
 
-def plan(mask: Mask | None, n_q: int, n_k: int, height: int, like: Tensor) -> list[Block]:
+def plan(mask: Mask | None, n_q: int, n_k: int, height: int, like: Tensor) -> Iterator[Block]:
     """The blocks of rows of a mask, without the keys that a whole block may not use."""
-    blocks = []
     for start in range(0, n_q, height):
-        stop = min(start + height, n_q)
-        rows = slice(start, stop)
-        if mask is None:
-            blocks.append(Block(rows, slice(0, n_k), None))
-            continue
-        first, last = mask.key_range(start, stop - 1, n_q, n_k)
-        allowed = mask.block(n_q, n_k, rows, slice(first, last), like.device)
-        allowed = one_sequence(allowed, like.shape[0])  # (n_heads or 1, rows, keys)
-        if first < last and not bool(allowed[..., [0, -1]].any(0).any(0).all()):
-            # The rule did not say how far it reaches (padding): keep only what a row may use.
-            used = allowed.any(0).any(0).nonzero().flatten().tolist() or [0, -1]
-            allowed = allowed[..., used[0] : used[-1] + 1]
-            first, last = first + used[0], first + used[-1] + 1
-        # The leading columns that every row may use need no penalty: for a causal mask
-        # only the triangle at the block's end is left.
-        open_columns = allowed.all(0).all(0)
-        free = int(open_columns.cumprod(0).sum())
-        penalty = None
-        if free < last - first:
-            dtype = torch.promote_types(like.dtype, torch.float32)
-            penalty = torch.zeros(allowed[..., free:].shape, dtype=dtype, device=like.device)
-            penalty.masked_fill_(~allowed[..., free:], -torch.inf)
-        blocks.append(Block(rows, slice(first, last), penalty))
-    return blocks
+        rows = slice(start, min(start + height, n_q))
+        yield (
+            Block(rows, slice(0, n_k), None) if mask is None else _block(mask, n_q, n_k, rows, like)
+        )
+
+
+def _block(mask: Mask, n_q: int, n_k: int, rows: slice, like: Tensor) -> Block:
+    first, last = mask.key_range(rows.start, rows.stop - 1, n_q, n_k)
+    open_first, open_last = mask.open_range(rows.start, rows.stop - 1, n_q, n_k)
+    # For a causal mask only the triangle at the block's end is asked for.
+    asked = min(max(first, open_last), last) if open_first <= first else first
+    allowed = mask.block(n_q, n_k, rows, slice(asked, last), like.device)
+    allowed = one_sequence(allowed, like.shape[0])  # (n_heads or 1, rows, keys)
+    if asked == first < last and not bool(allowed[..., [0, -1]].any(0).any(0).all()):
+        # The rule did not say how far it reaches: keep only what a row may use.
+        used = allowed.any(0).any(0).nonzero().flatten().tolist() or [0, -1]
+        allowed = allowed[..., used[0] : used[-1] + 1]
+        first, last = first + used[0], first + used[-1] + 1
+        asked = first
+    # The leading columns that every row may use need no penalty.
+    free = int(allowed.all(0).all(0).cumprod(0).sum())
+    if asked + free == last:
+        return Block(rows, slice(first, last), None)
+    barred = ~allowed[..., free:]
+    penalty = torch.zeros(
+        barred.shape, dtype=torch.promote_types(like.dtype, torch.float32), device=like.device
+    )
+    return Block(rows, slice(first, last), penalty.masked_fill_(barred, -torch.inf))
 
 
 def _stream_heads(
     query: Tensor,  # (g, n_q, d_k), float32 or float64
     key: Tensor,  # (g, n_k, d_k)
     value: Tensor,  # (g, n_k, d_v)
-    blocks: list[Block],
+    blocks: Iterable[Block],
     scale: float,
     bias: Tensor | None,
     softcap: float | None,
@@ -265,19 +273,20 @@ def _stream_heads(
     factor = scale * LOG2E if softcap is None else scale / softcap
     queries, keys_t = query * factor, key.transpose(1, 2)
     sink = None if sinks is None else sinks.to(query.dtype)[:, None, None] * LOG2E  # (g, 1, 1)
-    shift_rows = bias is not None or not _safe(queries, key, softcap, sink)
+    bound = largest_exponent(query, key, factor, softcap, sinks).max()
+    shift_rows = bias is not None or not bool(bound <= SAFE_EXPONENT)  # NaN: the careful way
     # One buffer for all blocks: fresh memory for each would cost as much as its arithmetic.
-    areas = [(b.rows.stop - b.rows.start) * (b.keys.stop - b.keys.start) for b in blocks]
-    buffer = queries.new_empty(len(queries) * max(areas))
-    for (rows, keys, penalty), area in zip(blocks, areas, strict=True):
-        s = buffer[: len(queries) * area].view(
-            len(queries), rows.stop - rows.start, keys.stop - keys.start
-        )
+    buffer = queries.new_empty(0)
+    for rows, keys, penalty in blocks:
+        shape = (len(queries), rows.stop - rows.start, keys.stop - keys.start)
+        if math.prod(shape) > len(buffer):
+            buffer = queries.new_empty(math.prod(shape))
+        s = buffer[: math.prod(shape)].view(shape)
         torch.bmm(queries[:, rows], keys_t[:, :, keys], out=s)  # (g, r, c), in units of log2
         if softcap is not None:
             s = s.tanh_().mul_(softcap * LOG2E)
         if bias is not None:
-            s += _part(bias, rows, keys).to(s.dtype) * LOG2E
+            s += part_of(bias, rows, keys).to(s.dtype) * LOG2E
         if penalty is not None:
             s[..., s.shape[-1] - penalty.shape[-1] :] += _chosen(penalty, heads)
         top = None
@@ -300,18 +309,25 @@ def _stream_heads(
             weights[:, rows, keys.stop :].zero_()
 
 
-def _safe(queries: Tensor, key: Tensor, softcap: float | None, sink: Tensor | None) -> bool:
-    """Whether no exponent can leave the range where exp2 is exact without a shift."""
+def largest_exponent(
+    query: Tensor, key: Tensor, factor: float, softcap: float | None, sinks: Tensor | None
+) -> Tensor:
+    """A bound on |score| in units of log2 for each head, (n_heads,), without a bias.
+
+    |q·k| ≤ |q||k| (Cauchy–Schwarz); `factor` is what q is multiplied with. NaN where an input is.
+    """
     if softcap is not None:
-        bound = torch.tensor(softcap * LOG2E)
+        bound = torch.full((len(query),), softcap * LOG2E, device=query.device)
     else:
-        bound = (queries.norm(dim=-1).amax(-1) * key.norm(dim=-1).amax(-1)).max()
-    if sink is not None:
-        bound = torch.maximum(bound, sink.abs().max())
-    return bool(bound <= SAFE_EXPONENT)  # False for NaN: the careful way shows it
+        compute = torch.promote_types(query.dtype, torch.float32)
+        longest = [
+            torch.linalg.vector_norm(t, dim=-1, dtype=compute).amax(-1) for t in (query, key)
+        ]
+        bound = longest[0] * longest[1].repeat_interleave(len(query) // len(key)) * abs(factor)
+    return bound if sinks is None else torch.maximum(bound, sinks.float().abs() * LOG2E)
 
 
-def _part(table: Tensor, rows: slice, keys: slice) -> Tensor:
+def part_of(table: Tensor, rows: slice, keys: slice) -> Tensor:
     """A block of a table (n_heads or 1, n_q or 1, n_k or 1)."""
     table = table if table.shape[-2] == 1 else table[..., rows, :]
     return table if table.shape[-1] == 1 else table[..., keys]
@@ -355,17 +371,17 @@ def workers() -> ThreadPoolExecutor:
         return _pool
 
 
-def _over_cores(work: Callable[[slice], None], n_heads: int) -> None:
-    """Runs the work for every head, as many at once as there are cores."""
+def over_cores(work: Callable[[T], None], items: Iterable[T]) -> None:
+    """Runs the work for every item, as many at once as there are cores."""
     inference = torch.is_inference_mode_enabled()  # a setting of this thread only
 
-    def one(head: int) -> None:
+    def one(item: T) -> None:
         with torch.inference_mode(inference):
-            work(slice(head, head + 1))
+            work(item)
 
     if threading.current_thread().name.startswith(WORKER):
-        for head in range(n_heads):  # a worker that waited for workers might wait for ever
-            one(head)
+        for item in items:  # a worker that waited for workers might wait for ever
+            one(item)
         return
-    for _ in workers().map(one, range(n_heads)):
+    for _ in workers().map(one, items):
         pass

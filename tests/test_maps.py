@@ -15,6 +15,7 @@ from explorer.attention import Attention
 from explorer.capture import GivenWeights
 from explorer.maps import pooled, pooled_forbidden, window
 from explorer.masks import causal, sliding_window
+from explorer.pooling import Sizes
 
 
 def attention(n_heads: int, n_q: int, n_k: int, **options: object) -> Attention:
@@ -57,15 +58,13 @@ def test_a_map_that_fits_stays_as_it_is() -> None:
 
 
 def numpy_pooled(weights: Tensor, size: int, reduce: str) -> np.ndarray:
-    """Bins from their definition: position p of n falls into bin p · min(size, n) // n."""
+    """Bins from their definition: np.array_split into min(size, n) parts."""
     table = weights.double().numpy()
-    rows, keys = (
-        [p * min(size, n) // n for p in range(n)] for n in (table.shape[1], table.shape[2])
-    )
-    found = np.zeros((len(table), rows[-1] + 1, keys[-1] + 1))
-    for row in range(found.shape[1]):
-        for key in range(found.shape[2]):
-            cells = table[:, [r == row for r in rows]][:, :, [k == key for k in keys]]
+    rows, keys = (np.array_split(np.arange(n), min(size, n)) for n in table.shape[1:])
+    found = np.zeros((len(table), len(rows), len(keys)))
+    for row, queries in enumerate(rows):
+        for key, columns in enumerate(keys):
+            cells = table[:, queries][:, :, columns]
             found[:, row, key] = (
                 cells.max((1, 2)) if reduce == "max" else cells.sum(2).mean(1)  # by query
             )
@@ -89,9 +88,12 @@ def test_bins_are_those_of_numpy(n_q: int, n_k: int, size: int, reduce: str) -> 
 def test_blocks_of_rows_give_the_same_map(monkeypatch: pytest.MonkeyPatch) -> None:
     layer = attention(2, 12, 12, mask=causal())
     mean, largest = pooled(layer, 5), pooled(layer, 5, "max")
-    monkeypatch.setattr("explorer.maps.BLOCK_WEIGHTS", 2 * 12 * 2)  # two rows at a time
-    torch.testing.assert_close(pooled(layer, 5), mean)
-    torch.testing.assert_close(pooled(layer, 5, "max"), largest)
+    given = GivenWeights(layer.weights())
+    monkeypatch.setattr("explorer.maps_of_weights.BLOCK_WEIGHTS", 2 * 12 * 2)  # two rows at a time
+    monkeypatch.setattr("explorer.pooling.sizes_for", lambda *_: Sizes(2, 3, 1))
+    for one in (layer, given):
+        torch.testing.assert_close(pooled(one, 5), mean)
+        torch.testing.assert_close(pooled(one, 5, "max"), largest)
 
 
 def test_chosen_heads_alone_are_pooled() -> None:
