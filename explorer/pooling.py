@@ -65,10 +65,11 @@ class Sizes(NamedTuple):
     heads: int
 
 
-def sizes_for(device: torch.device, n_heads: int) -> Sizes:
+def sizes_for(device: torch.device, n_heads: int, n_rows: int, n_keys: int) -> Sizes:
     """What fits a core's caches, or an eighth of a GPU's free memory."""
-    if device.type == "cpu":
-        return Sizes(512, 1024, 1)  # 2 MiB: measured the best of 128 × 512 to 1024 × 1024
+    if device.type == "cpu":  # 2 MiB: measured the best of 128 × 512 to 1024 × 1024
+        heads = (512 * 1024) // (min(n_rows, 512) * min(n_keys, 1024))
+        return Sizes(512, 1024, max(1, min(n_heads, heads)))
     cells = 1 << 24
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
@@ -165,7 +166,7 @@ class _Job:
         n_rows, n_keys = self.rows[1] - self.rows[0], self.keys[1] - self.keys[0]
         self.device, self.cells = a.query.device, h * n_rows * n_keys
         self.dtype = torch.promote_types(a.query.dtype, torch.float32)
-        self.sizes = sizes_for(self.device, h)
+        self.sizes = sizes_for(self.device, h, n_rows, n_keys)
         self.window = Window(self.rows, self.keys, n_q, n_k, a.n_heads)
         self.blocks = runs(n_rows, self.size, self.sizes.rows)
         scale = a.scale or 0.0  # a record always has one
