@@ -17,7 +17,10 @@ Positions = slice | Sequence[int] | Tensor | None
 """Chosen rows, keys or heads: a slice, a list of numbers, or None for all."""
 
 Rule = Callable[[Tensor, Tensor, int, int], Tensor]
-"""(queries (rows, 1), keys (1, keys), query_length, key_length) -> bool, fits (..., rows, keys)."""
+"""(queries (rows, 1), keys (1, keys), query_length, key_length) -> bool, fits (..., rows, keys).
+
+It works cell by cell: keys may as well be (rows, 1), one for each query.
+"""
 
 KeyRange = Callable[[int, int, int, int], tuple[int, int]]
 """(first query, last query, query_length, key_length) -> [start, stop) of the keys.
@@ -68,6 +71,19 @@ class Mask:
         allowed = self.rule(queries, chosen, query_length, key_length)
         shape = (*allowed.shape[:-2], queries.shape[0], chosen.shape[1])
         return allowed.expand(shape)
+
+    def at(
+        self, queries: Tensor, keys: Tensor, query_length: int, key_length: int
+    ) -> Bool[Tensor, "*lead_and_cells"]:
+        """The mask at cells anywhere: queries and keys are positions that broadcast to the cells.
+
+        The rule's own leading axes come first.
+        """
+        cells = (queries + keys).shape
+        q, k = (each.expand(cells).reshape(-1, 1) for each in (queries, keys))
+        allowed = self.rule(q, k, query_length, key_length)  # (..., cells, 1)
+        lead = allowed.shape[:-2]
+        return allowed.expand(*lead, cells.numel(), 1).reshape(*lead, *cells)
 
     def __and__(self, other: Mask) -> Mask:
         def both(a: KeyRange, b: KeyRange) -> KeyRange:

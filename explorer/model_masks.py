@@ -63,10 +63,14 @@ class ModelMask:
             table: Tensor = self.mask_function(batch[None, None], head[None, None], queries, keys)
             return table
         # Rules given by the model's own code may be written for one cell, with its numbers.
-        by_keys = torch.vmap(self.mask_function, in_dims=(None, None, None, 0))
-        by_cells = torch.vmap(by_keys, in_dims=(None, None, 0, None))
         with TransformGetItemToIndex():  # vmap can't index a tensor by a tensor without it
-            table = by_cells(batch, head, queries[:, 0], keys[0])
+            if queries.shape == keys.shape:  # a key for each query
+                by_cell = torch.vmap(self.mask_function, in_dims=(None, None, 0, 0))
+                cells: Tensor = by_cell(batch, head, queries[:, 0], keys[:, 0])
+                return cells[:, None]
+            by_keys = torch.vmap(self.mask_function, in_dims=(None, None, None, 0))
+            by_rows = torch.vmap(by_keys, in_dims=(None, None, 0, None))
+            table = by_rows(batch, head, queries[:, 0], keys[0])
         return table
 
     def to(self, device: Any, *, non_blocking: bool = False) -> ModelMask:

@@ -6,20 +6,21 @@ found without a row of weights: tests hold the two together.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from explorer.attention import Attention
+from explorer.attention import Attention, scored
 from explorer.metric_table import BY_NAME, QUICK
 from explorer.pooling import NEIGHBOURS, Found
 from explorer.row_measures import TokenMarks
 from explorer.streaming import over_cores
 
-ROWS = 128
-"""Queries looked at together for the weight on their own token."""
-CELLS = 1 << 20
-"""Weights made at once there: 4 MiB."""
+CELLS = 1 << 19
+"""Weights on queries' own tokens made at once: 2 MiB."""
 
 PerQuery = Float[Tensor, "n_heads query_length"]
 
@@ -65,43 +66,95 @@ def numbers_of(
     return {name: values.masked_fill(dead, torch.nan) for name, values in kept.items()}
 
 
+class _Group(NamedTuple):
+    """Tokens that stand equally often: G of them, at `a` queries and `c` keys each."""
+
+    queries: Tensor  # (G, a)
+    keys: Tensor  # (G, c)
+
+
 def on_own_token(attention: Attention, marks: TokenMarks) -> dict[str, PerQuery]:
     """The weight on other places of the query's own token, on earlier ones, and on what followed
     those: "same", "duplicate" and "induction". NaN where a query may use none of them.
 
-    Queries are taken in the order of their tokens, so that only the few keys that are the same
-    token, or follow it, are looked at: in a text some hundredth of all weights. `attention` has
-    its row_lse.
+    Only the keys that are the same token, or follow it, are looked at: in a text some hundredth
+    of all weights. `attention` has its row_lse.
     """
-    assert attention.row_lse is not None
-    device, shift = attention.query.device, attention.key_length - attention.query_length
-    key_codes, query_codes = marks.key_codes.to(device), marks.query_codes.to(device)
-    before = torch.cat([key_codes.new_full((1,), -1), key_codes[:-1]])  # the token before a key
-    counts = torch.bincount(key_codes, minlength=int(query_codes.max()) + 1)
-    queries = (counts[query_codes] > 1).nonzero().flatten()
-    queries = queries[query_codes[queries].argsort(stable=True)]
-    shape = (attention.n_heads, attention.query_length)
+    n_q, n_k = attention.query_length, attention.key_length
     dtype = torch.promote_types(attention.query.dtype, torch.float32)
-    blank = torch.full(shape, torch.nan, dtype=dtype, device=device)
+    shape = (attention.n_heads, n_q)
+    blank = torch.full(shape, torch.nan, dtype=dtype, device=attention.query.device)
     found = {name: blank.clone() for name in ("same", "duplicate", "induction")}
 
     @torch.no_grad()
-    def look(rows: Tensor) -> None:
-        mine = torch.isin(key_codes, query_codes[rows])
-        mine[1:] |= mine[:-1].clone()
-        keys = mine.nonzero().flatten()
-        for some in torch.split(rows, max(1, CELLS // (attention.n_heads * len(keys)))):
-            weights = attention.weights(None, some, keys)  # (h, rows, keys)
-            allowed = attention.allowed(None, some, keys)  # (h or 1, rows, keys)
-            codes, ahead = query_codes[some, None], keys - (some[:, None] + shift)
-            same, followed = codes == key_codes[keys], codes == before[keys]
-            for name, cells in (
-                ("same", same & (ahead != 0)),
-                ("duplicate", same & (ahead < 0)),
-                ("induction", followed & (ahead <= 0)),
-            ):
-                share = torch.where(cells, weights, 0.0).sum(-1)  # (h, rows)
-                found[name][:, some] = torch.where((cells & allowed).any(-1), share, torch.nan)
+    def look(group: _Group) -> None:
+        queries, keys = group.queries[..., None], group.keys[:, None]  # (G, a, 1), (G, 1, c)
+        both = torch.cat([keys, (keys + 1).clamp(max=n_k - 1)], -1)  # the token, and what follows
+        weights, allowed = _cells(attention, queries, both)  # (h, G, a, 2c), (h or 1, G, a, 2c)
+        ahead, c = keys - (queries + n_k - n_q), keys.shape[2]  # (G, a, c)
+        earlier = ahead < 0
+        for name, cells, part in (
+            ("same", ahead != 0, slice(0, c)),
+            ("duplicate", earlier, slice(0, c)),
+            ("induction", earlier & (keys + 1 < n_k), slice(c, 2 * c)),
+        ):
+            share = (weights[..., part] * cells).sum(-1)  # (h, G, a)
+            share.masked_fill_(~(cells & allowed[..., part]).any(-1), torch.nan)
+            found[name][:, group.queries] = share
 
-    over_cores(look, torch.split(queries, ROWS))
+    over_cores(look, _groups(attention, marks))
     return found
+
+
+def _groups(attention: Attention, marks: TokenMarks) -> Iterator[_Group]:
+    """All tokens that stand more than once among the keys, in groups of at most CELLS weights."""
+    device = attention.query.device
+    codes = int(max(marks.query_codes.max(), marks.key_codes.max())) + 1
+    at_queries, at_keys = (
+        (each.argsort(stable=True), torch.bincount(each, minlength=codes))
+        for each in (marks.query_codes, marks.key_codes)
+    )
+    starts = [counts.cumsum(0) - counts for _, counts in (at_queries, at_keys)]
+    sizes = torch.stack([at_queries[1], at_keys[1]], 1)  # (codes, 2)
+    repeated = ((sizes[:, 0] > 0) & (sizes[:, 1] > 1)).nonzero().flatten()
+    for a, c in torch.unique(sizes[repeated], dim=0).tolist():
+        alike = repeated[(sizes[repeated] == torch.tensor([a, c])).all(1)]  # (G,)
+        queries = at_queries[0][starts[0][alike, None] + torch.arange(a)]  # (G, a)
+        keys = at_keys[0][starts[1][alike, None] + torch.arange(c)]  # (G, c)
+        queries, keys = queries.to(device), keys.to(device)
+        together = max(1, CELLS // (attention.n_heads * a * c))
+        rows = max(1, CELLS // (attention.n_heads * c))
+        for some, some_keys in zip(
+            torch.split(queries, together), torch.split(keys, together), strict=True
+        ):
+            for part in torch.split(some, rows, 1):
+                yield _Group(part, some_keys)
+
+
+def _cells(attention: Attention, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+    """Weights at the cells of G groups, (h, G, a, c), and where the mask allows them."""
+    share = attention.n_heads // attention.n_kv_heads
+    assert attention.scale is not None and attention.row_lse is not None
+    q = _at(attention.query, queries[..., 0])  # (h, G, a, d)
+    k = _at(attention.key, keys[:, 0]).repeat_interleave(share, 0)  # (h, G, c, d)
+    dtype = torch.promote_types(q.dtype, torch.float32)
+    bias = attention.bias
+    if bias is not None:
+        bias = bias[:, queries if bias.shape[1] > 1 else 0, keys if bias.shape[2] > 1 else 0]
+    dots = q.to(dtype) @ k.to(dtype).transpose(2, 3)
+    scores = scored(dots, attention.scale, bias, attention.softcap)
+    if attention.mask is None:
+        allowed = torch.ones(1, *scores.shape[1:], dtype=torch.bool, device=scores.device)
+    else:
+        n_q, n_k = attention.query_length, attention.key_length
+        allowed = attention.mask.at(queries, keys, n_q, n_k)  # (…, G, a, c)
+        allowed = allowed.reshape(-1, *scores.shape[1:])
+        scores.masked_fill_(~allowed, -torch.inf)
+    lse = _at(attention.row_lse[..., None], queries[..., 0]).to(dtype)  # (h, G, a, 1)
+    return scores.sub_(lse.masked_fill(lse == -torch.inf, 0.0)).exp_(), allowed
+
+
+def _at(vectors: Tensor, places: Tensor) -> Tensor:
+    """The vectors (h, n, d) at some places (G, c), as (h, G, c, d)."""
+    chosen = vectors.index_select(1, places.flatten())
+    return chosen.view(len(vectors), *places.shape, vectors.shape[2])

@@ -119,6 +119,44 @@ def test_a_block_equals_that_part_of_the_whole(data: st.DataObject) -> None:
 
 
 @given(st.data())
+def test_cells_anywhere_are_those_of_the_whole(data: st.DataObject) -> None:
+    n_q, n_k = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 9))
+    mask, table = data.draw(written_masks(n_q, n_k))
+    draw = np.random.default_rng(data.draw(st.integers(0, 9)))
+    queries, keys = draw.integers(0, n_q, (3, 4, 1)), draw.integers(0, n_k, (3, 1, 2))
+    found = mask.at(torch.tensor(queries), torch.tensor(keys), n_q, n_k)
+    np.testing.assert_array_equal(found.numpy(), table[queries, keys])
+
+
+@given(st.data())
+def test_the_open_range_holds_only_keys_that_every_query_may_use(data: st.DataObject) -> None:
+    n_q, n_k = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 9))
+    mask, table = data.draw(written_masks(n_q, n_k, depth=3))
+    first = data.draw(st.integers(0, n_q - 1))
+    last = data.draw(st.integers(first, n_q - 1))
+    start, stop = mask.open_range(first, last, n_q, n_k)
+    assert 0 <= start <= stop <= n_k
+    assert table[first : last + 1, start:stop].all()
+
+
+@pytest.mark.parametrize(
+    ("mask", "expected"),
+    [
+        (everything(), (0, 1000)),
+        (causal(), (0, 256)),
+        (sliding_window(300), (212, 256)),
+        (causal() & padding(100), (0, 100)),
+        (prefix(600), (0, 600)),
+        (padding(900, "left"), (100, 1000)),
+        (causal() | padding(100), (0, 256)),
+    ],
+)
+def test_the_open_range_of_a_rule_is_tight(mask: Mask, expected: tuple[int, int]) -> None:
+    """Rows 255 … 511 of 1000: with none the blocks would be right, and slow."""
+    assert mask.open_range(255, 511, 1000, 1000) == expected
+
+
+@given(st.data())
 def test_the_key_range_never_leaves_out_a_key_that_a_query_may_use(data: st.DataObject) -> None:
     n_q, n_k = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 9))
     mask, table = data.draw(written_masks(n_q, n_k, depth=3))
