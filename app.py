@@ -30,7 +30,8 @@ every_page = [entry for entries in frame.MENU.values() for entry in entries]
 
 left, right = width.side_by_side()
 with left:
-    heads.grid(key, capture, stack, 0, 2)
+    if heads.grid(key, capture, stack, 0, 2):
+        st.switch_page("pages/heads.py")
     heads.proof(key, capture, stack)
 with right:
     much = "Dark" if frame.theme() == "light" else "Bright"
@@ -56,5 +57,3 @@ for place, (group, entries) in zip(places, frame.MENU.items(), strict=False):
             with st.container(gap=None):
                 frame.link(entry)
                 st.caption(entry.about)
-if st.session_state.pop("open_head", False):
-    st.switch_page("pages/heads.py")

@@ -21,8 +21,8 @@ LABELS = 72  # pixels beside the grid
 WHY_COMPARE = "Runs the text again through the model's original code and compares every weight."
 
 
-def grid(key: tuple[object, ...], capture: Capture, stack: Stack, layer: int, head: int) -> None:
-    """All heads as one picture; a click chooses one."""
+def grid(key: tuple[object, ...], capture: Capture, stack: Stack, layer: int, head: int) -> bool:
+    """All heads as one picture; a click chooses one. True in the run that the click causes."""
     small = cached.grid(capture, stack.name, *key)
     figure = heads_grid(
         small.maps,
@@ -36,14 +36,14 @@ def grid(key: tuple[object, ...], capture: Capture, stack: Stack, layer: int, he
     alt = grid_alt(stack.n_layers, stack.n_heads, *lengths)
     st.plotly_chart(figure, key="all_heads", theme=None, config=QUIET, alt=alt, width="content")
     outline("all_heads", x=(head, head), y=(layer, layer))
-    cell_clicks("all_heads", "all_heads_click", lambda click: _choose_head(click, stack))
+    click = cell_clicks("all_heads", "all_heads_click", lambda click: _choose_head(click, stack))
+    return click is not None
 
 
 def _choose_head(click: Click, stack: Stack) -> None:
     if click.y in stack.layer_numbers and 0 <= click.x < stack.layer(click.y).n_heads:
         for name, number in (("layer", click.y), ("head", click.x)):
             st.session_state[name] = st.session_state[f"{name} kept"] = number
-        st.session_state["open_head"] = True
 
 
 def numbers(stack: Stack, layer: int, head: int) -> None:

@@ -20,10 +20,17 @@ export default function ({ data, parentElement, setStateValue }) {
   state.send = setStateValue;
   if (state.listener) return state.stop;
   const own = () => document.querySelector(`.st-key-${CSS.escape(data.target)} textarea`);
-  state.listener = (event) => {
-    if (event.target !== own()) return;
+  const report = (text, after, left) => {
     clearTimeout(state.waiting);
-    state.waiting = setTimeout(() => state.send("typed", event.target.value), 250);
+    state.waiting = setTimeout(() => {
+      // The field was left, perhaps for a link: sent before the other page is there, this would
+      // bring the old one back. By then this component is gone and its timer with it.
+      if (!left && document.activeElement !== own()) report(text, 5000, true);
+      else state.send("typed", text);
+    }, after);
+  };
+  state.listener = (event) => {
+    if (event.target === own()) report(event.target.value, 250);
   };
   // On the document: Streamlit may put a new field in the old one's place.
   document.addEventListener("input", state.listener);

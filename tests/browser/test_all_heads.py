@@ -11,20 +11,8 @@ from playwright.sync_api import Page, expect
 
 from scripts.browser import Server, settled
 from tests.browser.checks import overflow, serious_violations
-from tests.browser.plots import over
+from tests.browser.plots import click_cell
 
-POINT = """([key, layer, head]) => {
-  const plot = document.querySelector(`.st-key-${key} .js-plotly-plot`);
-  plot.scrollIntoView({ block: "center" });
-  const box = plot.getBoundingClientRect(), { xaxis, yaxis } = plot._fullLayout;
-  for (const trace of plot._fullData) {
-    const at = (trace.customdata ?? []).findIndex(([l, h]) => l === layer && h === head);
-    if (at >= 0) {
-      const x = box.x + xaxis._offset + xaxis.l2p(trace.x[at]);
-      return [x, box.y + yaxis._offset + yaxis.l2p(trace.y[at])];
-    }
-  }
-}"""
 RINGED = """([key, name]) => {
   const plot = document.querySelector(`.st-key-${key} .js-plotly-plot`);
   const ring = plot?._fullData?.find((each) => each.mode === "markers+text");
@@ -57,19 +45,14 @@ def test_a_click_in_any_picture_chooses_that_head_in_all(
 ) -> None:
     page = watched_page
     open_page(page, server)
-    page.mouse.click(*over(page, "heads_numbers", 1, 9))
+    click_cell(page, "heads_numbers", 1, 9)
     chosen_everywhere(page, "L1H9")
     assert "layer=1" in page.url and "head=9" in page.url
     for key, layer, head in (("two_numbers", 0, 2), ("heads_map", 4, 9), ("two_numbers", 0, 2)):
-        page.mouse.click(*page.evaluate(POINT, [key, layer, head]))
+        click_cell(page, key, layer, head, marker=True)
         chosen_everywhere(page, f"L{layer}H{head}")
-    box = page.locator(".st-key-numbers_table").bounding_box()
-    assert box
-    page.mouse.wheel(0, 4000)
-    page.wait_for_timeout(300)
-    box = page.locator(".st-key-numbers_table").bounding_box()
-    assert box
-    page.mouse.click(box["x"] + 15, box["y"] + ROW * 4.5)  # the fourth row
+    fourth = {"x": 15.0, "y": ROW * 4.5}
+    page.locator(".st-key-numbers_table").click(position=fourth)
     chosen_everywhere(page, "L0H3")
 
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from scripts.browser import Server, settled
 from tests.browser.checks import overflow, serious_violations
-from tests.browser.plots import over, plot
+from tests.browser.plots import click_cell, plot
 
 WIDE = pytest.mark.parametrize(
     "watched_page", [{"viewport": {"width": 1440, "height": 1600}}], indirect=True
@@ -40,7 +40,7 @@ def test_another_head_a_click_on_a_row_and_the_same_in_a_new_tab(
     choose(page, "Layer", 0, "3")
     choose(page, "Head", 1, "5")
     expect(page.get_by_text("Right: L3H5")).to_be_visible()
-    page.mouse.click(*over(page, "compare_difference", 9, 4))
+    click_cell(page, "compare_difference", 9, 4)
     settled(page)
     expect(page.get_by_text("(query 9) looks")).to_be_visible()
     assert address(page) == {"left_layer": "3", "right_head": "5", "at": "q9"}
@@ -59,11 +59,8 @@ def test_a_click_in_the_strip_makes_that_head_the_right_one(
 ) -> None:
     page = watched_page
     open_page(page, server, "strip=L4H1,L5H7")
-    strip = plot(page, "compare_strip")
-    strip.scroll_into_view_if_needed()
-    box = strip.locator(".js-plotly-plot").bounding_box()
-    assert box is not None
-    page.mouse.click(box["x"] + 300, box["y"] + 120)  # the second map
+    strip = plot(page, "compare_strip").locator(".js-plotly-plot")
+    strip.click(position={"x": 300, "y": 120})  # the second map
     settled(page)
     expect(page.get_by_text("Right: L5H7")).to_be_visible()
     assert address(page)["right_layer"] == "5" and address(page)["right_head"] == "7"

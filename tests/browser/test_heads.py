@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from explorer.ui.address import LONGEST
 from scripts.browser import Server, serve, settled
 from tests.browser.checks import Watch, tracebacks
+from tests.browser.plots import area, box_of, click_cell
 from tests.page_models import save_page_models
 
 WIDE = pytest.mark.parametrize(
@@ -54,29 +55,12 @@ def edit(page: Page, text: str) -> None:
     settled(page, timeout=PATIENT)
 
 
-def plot_area(page: Page, key: str) -> dict[str, float]:
-    """The plot's inner rectangle, where axes count cells from 0."""
-    box = page.locator(f".st-key-{key} .nsewdrag").first.bounding_box()
-    assert box is not None
-    return dict(box)
-
-
-def click_cell(page: Page, key: str, row: int, column: int, rows: int, columns: int) -> None:
-    # In one step: Playwright's own scrolling waits, and a rerun may replace the chart meanwhile.
-    page.locator(f".st-key-{key}").evaluate("chart => chart.scrollIntoView({block: 'nearest'})")
-    area = plot_area(page, key)
-    x = area["x"] + area["width"] * (column + 0.5) / columns
-    y = area["y"] + area["height"] * (row + 0.5) / rows
-    page.mouse.click(x, y)
-
-
 def outlined(page: Page, key: str, rows: int, columns: int) -> tuple[float, float]:
     """Row and column of the middle of the outline, in cells."""
-    box = page.locator(f".st-key-{key} .cells-outline > div").bounding_box()
-    area = plot_area(page, key)
-    assert box is not None
-    row = (box["y"] + box["height"] / 2 - area["y"]) / area["height"] * rows - 0.5
-    column = (box["x"] + box["width"] / 2 - area["x"]) / area["width"] * columns - 0.5
+    box = box_of(page, f".st-key-{key} .cells-outline > div")
+    inner = area(page, key)
+    row = (box["y"] + box["height"] / 2 - inner["y"]) / inner["height"] * rows - 0.5
+    column = (box["x"] + box["width"] / 2 - inner["x"]) / inner["width"] * columns - 0.5
     return round(row, 1), round(column, 1)
 
 
@@ -110,14 +94,14 @@ def test_a_click_on_a_head_selects_it_and_its_link_shows_the_same_elsewhere(
     heads: Page, chromium: Browser
 ) -> None:
     edit(heads, "A link that is opened elsewhere")
-    click_cell(heads, "all_heads", 3, 7, 6, 12)
+    click_cell(heads, "all_heads", 3, 7)
     expect(heading(heads, 3, 7)).to_be_visible()
     settled(heads)
     assert outlined(heads, "all_heads", 6, 12) == (3, 7)
     heads.get_by_text("Scaled scores", exact=True).click()
     heads.get_by_text("Hide special tokens").click()
     settled(heads)
-    click_cell(heads, "one_head", 2, 0, 6, 6)
+    click_cell(heads, "one_head", 2, 0)
     expect(query(heads)).to_have_value("3  that")
     settled(heads)
     for part in ("layer=3", "head=7", "query=3", "show=scores", "hide_special=yes", "text=A+link"):
@@ -138,7 +122,7 @@ def test_a_click_on_home_opens_the_head(watched_page: Page, with_models: Server)
     field.fill("From home to the heads")
     field.press("Enter")
     settled(watched_page)
-    click_cell(watched_page, "all_heads", 2, 4, 6, 12)
+    click_cell(watched_page, "all_heads", 2, 4)
     expect(heading(watched_page, 2, 4)).to_be_visible()
     settled(watched_page)
     assert re.search(r"/heads\?.*layer=2.*head=4", watched_page.url)
@@ -147,12 +131,13 @@ def test_a_click_on_home_opens_the_head(watched_page: Page, with_models: Server)
 
 def test_a_walk_to_another_page_and_back_loses_nothing(heads: Page) -> None:
     edit(heads, "Nothing is lost on the way")
-    click_cell(heads, "all_heads", 4, 5, 6, 12)
+    click_cell(heads, "all_heads", 4, 5)
     expect(heading(heads, 4, 5)).to_be_visible()
     settled(heads)
     heads.get_by_role("link", name="Home").click()
+    heads.get_by_label("Your sentence").wait_for()
+    settled(heads)  # Home has run to its end, and stays
     expect(heads.get_by_label("Your sentence")).to_have_value("Nothing is lost on the way")
-    settled(heads)
     heads.get_by_test_id("stSidebar").get_by_role("link", name="Heads", exact=True).click()
     expect(heading(heads, 4, 5)).to_be_visible()
     settled(heads)
@@ -160,8 +145,16 @@ def test_a_walk_to_another_page_and_back_loses_nothing(heads: Page) -> None:
     assert "layer=4" in heads.url and "head=5" in heads.url
 
 
+def test_a_link_clicked_straight_from_the_text_takes_the_text_along(heads: Page) -> None:
+    text_field(heads).fill("Typed and left")
+    heads.get_by_role("link", name="Home").click()
+    heads.get_by_label("Your sentence").wait_for()
+    settled(heads)
+    expect(heads.get_by_label("Your sentence")).to_have_value("Typed and left")
+
+
 def test_the_outline_follows_the_query(heads: Page) -> None:
-    click_cell(heads, "one_head", 9, 3, 16, 16)
+    click_cell(heads, "one_head", 9, 3)
     expect(query(heads)).to_have_value("9  because")
     settled(heads)
     assert outlined(heads, "one_head", 16, 16) == (9, 7.5)
@@ -185,10 +178,10 @@ def test_layer_head_and_query_are_chosen_by_keys_alone(heads: Page) -> None:
 
 
 def test_going_back_shows_the_view_before(heads: Page) -> None:
-    click_cell(heads, "all_heads", 1, 0, 6, 12)
+    click_cell(heads, "all_heads", 1, 0)
     expect(heading(heads, 1, 0)).to_be_visible()
     settled(heads)
-    click_cell(heads, "all_heads", 5, 0, 6, 12)
+    click_cell(heads, "all_heads", 5, 0)
     expect(heading(heads, 5, 0)).to_be_visible()
     settled(heads)
     heads.wait_for_timeout(2100)  # an address that changes at once counts as a late one
@@ -210,8 +203,8 @@ def test_a_window_of_another_width_gets_fitting_pictures_and_the_same_choices(
     assert text_field(page).input_value().startswith("The animal")
     expect(query(page)).to_have_value("4  '")
     expect(heading(page, 2, 3)).to_be_visible()
-    area = plot_area(page, "one_head")
-    assert area["width"] == pytest.approx(area["height"], rel=0.05)  # cells are square
+    inner = area(page, "one_head")
+    assert inner["width"] == pytest.approx(inner["height"], rel=0.05)  # cells are square
 
 
 # Texts
@@ -260,10 +253,10 @@ def test_a_text_too_long_is_cut_when_asked(heads: Page) -> None:
 
 
 def test_quick_choices_while_the_page_runs_all_count(heads: Page) -> None:
-    click_cell(heads, "all_heads", 1, 2, 6, 12)
+    click_cell(heads, "all_heads", 1, 2)
     text_field(heads).fill("Typed at once")
     text_field(heads).press("Control+Enter")
-    click_cell(heads, "all_heads", 4, 9, 6, 12)
+    click_cell(heads, "all_heads", 4, 9)
     expect(heading(heads, 4, 9)).to_be_visible()
     settled(heads, timeout=PATIENT)
     assert text_field(heads).input_value() == "Typed at once"

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from scripts.browser import Server, settled
-from tests.browser.plots import over, plot
+from tests.browser.plots import click_cell, plot
 
 BLANK = """() => {
   const open = (group) => !group.closest('[data-testid="stRadio"]');  // a question has no answer
@@ -31,7 +31,7 @@ def choose(page: Page, label: str, value: str) -> None:
 def test_a_click_on_a_head_of_the_grid_chooses_it(watched_page: Page, server: Server) -> None:
     watched_page.goto(f"{server.url}/many_heads")
     settled(watched_page, timeout=60)
-    watched_page.mouse.click(*over(watched_page, "split_grid", 0, 2))
+    click_cell(watched_page, "split_grid", 0, 2)
     expect(watched_page.get_by_role("heading", name="Head 2", exact=True)).to_be_visible()
     settled(watched_page)
     assert "split_head=2" in watched_page.url

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from scripts.browser import Server, settled
+from tests.browser.plots import box_of, click_cell
 
 PICTURES = ("mask_map", "scores_map", "masked_map", "weights_map")
 
@@ -15,19 +16,9 @@ def opened(page: Page, server: Server, query: str) -> Page:
     return settled(page, timeout=60, quiet=1.0)  # the page may be drawn anew for its width
 
 
-def picture(page: Page, name: str) -> Locator:
-    return page.locator(f".st-key-{name} .js-plotly-plot")
-
-
-def click_cell(page: Page, row: int, column: int, n: int) -> None:
+def click(page: Page, row: int, column: int) -> None:
     """A real click in the middle of a cell of the mask."""
-    plot = picture(page, "mask_map")
-    plot.scroll_into_view_if_needed()
-    box = plot.locator(".plotbg, .bg, .nsewdrag").first.bounding_box()
-    assert box is not None
-    x = box["x"] + (column + 0.5) * box["width"] / n
-    y = box["y"] + (row + 0.5) * box["height"] / n
-    page.mouse.click(x, y)
+    click_cell(page, "mask_map", row, column)
     settled(page)
 
 
@@ -36,13 +27,13 @@ def test_a_click_paints_a_cell_and_a_second_click_takes_it_back(
 ) -> None:
     page = opened(watched_page, server, "mask=custom")
     expect(page.get_by_text("36 of 36 cells may be used")).to_be_visible()
-    click_cell(page, 1, 4, 6)
+    click(page, 1, 4)
     expect(page.get_by_text("35 of 36 cells may be used")).to_be_visible()
     assert "paint=6-" in page.url
-    click_cell(page, 2, 5, 6)
+    click(page, 2, 5)
     expect(page.get_by_text("34 of 36 cells may be used")).to_be_visible()
     shared = page.url
-    click_cell(page, 1, 4, 6)  # now a forbidden cell
+    click(page, 1, 4)  # now a forbidden cell
     expect(page.get_by_text("35 of 36 cells may be used")).to_be_visible()
     page.goto(shared)  # the link of before shows the mask of before
     settled(page)
@@ -53,7 +44,7 @@ def test_a_click_on_a_rule_that_is_not_painted_says_how_to_paint(
     watched_page: Page, server: Server
 ) -> None:
     page = opened(watched_page, server, "")
-    click_cell(page, 0, 5, 6)
+    click(page, 0, 5)
     expect(page.get_by_text("to paint cells")).to_be_visible()
     expect(page.get_by_text("21 of 36 cells may be used")).to_be_visible()
 
@@ -81,7 +72,7 @@ def test_the_four_pictures_stand_side_by_side_where_there_is_room(
     page = opened(watched_page, server, "")
     tops = []
     for name in PICTURES:
-        box = picture(page, name).bounding_box()
-        assert box is not None and box["x"] + box["width"] <= width
+        box = box_of(page, f".st-key-{name} .js-plotly-plot")
+        assert box["x"] + box["width"] <= width
         tops.append(round(box["y"]))
     assert max(tops.count(top) for top in tops) == across

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from scripts.browser import Server, serve, settled
 from tests.browser.checks import overflow, serious_violations, tracebacks
-from tests.browser.plots import over
+from tests.browser.plots import click_cell
 from tests.page_models import KINDS, byte_tokenizer
 from tests.small_models import small_model
 from tests.test_images import VIT
@@ -60,7 +60,7 @@ def test_a_model_is_opened_in_other_pages_and_its_memory_freed(
 def test_a_click_on_a_patch_makes_it_the_query(watched_page: Page, with_models: Server) -> None:
     page = visit(watched_page, f"{with_models.url}/vision?layer=1&head=2")
     expect(page.get_by_text("row 3, column 3", exact=True).first).to_be_visible()
-    page.mouse.click(*over(page, "picture", 0, 3))
+    click_cell(page, "picture", 0, 3)
     expect(page.locator("p strong", has_text="row 1, column 4")).to_be_visible()
     settled(page)
     assert re.search(r"patch=4\b", page.url) and "head=2" in page.url

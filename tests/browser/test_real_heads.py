@@ -9,16 +9,8 @@ from playwright.sync_api import Page, expect
 
 from scripts.browser import Server, settled
 from tests.browser.checks import overflow, serious_violations
+from tests.browser.plots import click_cell
 
-POINT = """([layer, head]) => {
-  const plot = document.querySelector(".st-key-heads_scatter .js-plotly-plot");
-  const box = plot.getBoundingClientRect(), { xaxis, yaxis } = plot._fullLayout;
-  const trace = plot._fullData.find((each) => each.customdata);
-  const at = trace.customdata.findIndex(([l, h]) => l === layer && h === head);
-  const x = xaxis.type === "log" ? Math.log10(trace.x[at]) : trace.x[at];
-  const y = yaxis.type === "log" ? Math.log10(trace.y[at]) : trace.y[at];
-  return [box.x + xaxis._offset + xaxis.l2p(x), box.y + yaxis._offset + yaxis.l2p(y)];
-}"""
 RINGED = """() => {
   const plot = document.querySelector(".st-key-heads_scatter .js-plotly-plot");
   return plot._fullData.find((each) => each.marker?.symbol === "circle-open").text[0];
@@ -32,7 +24,7 @@ def open_page(page: Page, server: Server, query: str = "", height: int = 1600) -
 
 
 def click_head(page: Page, layer: int, head: int) -> None:
-    page.mouse.click(*page.evaluate(POINT, [layer, head]))
+    click_cell(page, "heads_scatter", layer, head, marker=True)
 
 
 def heading(page: Page, layer: int, head: int) -> None:

@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from scripts.browser import Server, settled
 from tests.browser.checks import overflow, serious_violations
+from tests.browser.plots import box_of
 
 
 @pytest.mark.parametrize(
@@ -23,8 +24,8 @@ def test_the_slider_moves_by_keyboard_and_the_first_view_holds_both_pictures(
     settled(watched_page)
     expect(watched_page.get_by_text("standard deviation √d_k = 22.6")).to_be_visible()
     for name in ("scores", "weights"):
-        box = watched_page.locator(f".st-key-scaling_chart_{name} .js-plotly-plot").bounding_box()
-        assert box is not None and box["y"] + box["height"] <= 900
+        box = box_of(watched_page, f".st-key-scaling_chart_{name} .js-plotly-plot")
+        assert box["y"] + box["height"] <= 900
 
 
 @pytest.mark.parametrize(

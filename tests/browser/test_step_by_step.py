@@ -8,12 +8,7 @@ from playwright.sync_api import Page, expect
 from explorer.ui.stepper import SECONDS
 from scripts.browser import Server, settled
 from tests.browser.checks import overflow, serious_violations
-
-CELL = """([key, row, column]) => {
-  const plot = document.querySelector(`.st-key-${key} .js-plotly-plot`);
-  const box = plot.getBoundingClientRect(), { xaxis, yaxis } = plot._fullLayout;
-  return [box.x + xaxis._offset + xaxis.c2p(column), box.y + yaxis._offset + yaxis.c2p(row)];
-}"""
+from tests.browser.plots import click_cell
 
 
 def open_page(page: Page, server: Server, query: str, height: int = 1900) -> None:
@@ -22,14 +17,10 @@ def open_page(page: Page, server: Server, query: str, height: int = 1900) -> Non
     settled(page, timeout=60)
 
 
-def click_cell(page: Page, key: str, row: int, column: int) -> None:
-    page.mouse.click(*page.evaluate(CELL, [key, row, column]))
-    settled(page)
-
-
 def test_a_click_on_a_cell_opens_its_arithmetic(watched_page: Page, server: Server) -> None:
     open_page(watched_page, server, "station=softmax")
     click_cell(watched_page, "softmax_after", 4, 2)
+    settled(watched_page)
     expect(watched_page.get_by_text("“the” on “sat”: from dot to weight")).to_be_visible()
     assert "query=4" in watched_page.url and "key=2" in watched_page.url
 
@@ -37,6 +28,7 @@ def test_a_click_on_a_cell_opens_its_arithmetic(watched_page: Page, server: Serv
 def test_a_click_on_a_value_asks_for_that_number(watched_page: Page, server: Server) -> None:
     open_page(watched_page, server, "station=qkv")
     click_cell(watched_page, "qkv_V", 3, 1)
+    settled(watched_page)
     expect(watched_page.get_by_text("Value of “on”, dimension 1")).to_be_visible()
 
 

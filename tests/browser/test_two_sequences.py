@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from explorer.ui.two_sequences import ANSWERING, ASKING
 from scripts.browser import Server, serve, settled
 from tests.browser.checks import tracebacks
-from tests.browser.plots import over, plot, tick_texts
+from tests.browser.plots import click_cell, over, plot, tick_texts
 from tests.page_models import save_page_models
 
 
@@ -44,7 +44,7 @@ def test_a_click_on_a_cell_chooses_its_query_and_its_tooltip_names_both_words(
     page.mouse.move(x, y)
     tooltip = plot(page, "one_head").locator(".hoverlayer")
     expect(tooltip).to_contain_text("cat")
-    page.mouse.click(*over(page, "one_head", 4, 9))
+    click_cell(page, "one_head", 4, 9)
     page.wait_for_url("**query=4**")
     expect(page.get_by_text("from the to", exact=False).first).to_be_visible()
 

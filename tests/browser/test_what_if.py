@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from scripts.browser import Server, settled
 from tests.browser.checks import overflow, serious_violations
-from tests.browser.plots import over
+from tests.browser.plots import click_cell
 
 MODEL = "model=minilm&text=a+cat+sat&second=a+dog+ran"
 PATIENT = 60
@@ -44,7 +44,7 @@ def test_heads_are_tried_in_turn_and_a_click_opens_one(watched_page: Page, serve
         timeout=1000 * PATIENT
     )
     settled(page, timeout=PATIENT)
-    page.mouse.click(*over(page, "effects", 4, 7))
+    click_cell(page, "effects", 4, 7)
     page.wait_for_url(re.compile("layer=4.*head=7|head=7.*layer=4"))
     settled(page, timeout=PATIENT)
     expect(page.get_by_role("button", name=re.compile("Switch L4H7 off")).first).to_be_visible()
@@ -70,7 +70,7 @@ def test_a_click_paints_a_cell(watched_page: Page, server: Server) -> None:
     page.get_by_role("combobox", name="Change").click()
     page.get_by_role("option", name="Paint a mask").click()
     settled(page, timeout=PATIENT)
-    page.mouse.click(*over(page, "paint_map", 2, 1))
+    click_cell(page, "paint_map", 2, 1)
     settled(page, timeout=PATIENT)
     page.get_by_role("button", name="Add this change").click()
     expect(page.get_by_text("Layer 0, head 0: a painted mask")).to_be_visible()
