@@ -82,15 +82,34 @@ def encode(
         notes.append(
             f"The start token {reading.tokens.texts[0]} was there twice, so one was left out."
         )
-    inputs = {"input_ids": _row(reading.tokens.ids)}
-    inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
-    if _uses_type_ids(loaded):
-        inputs["token_type_ids"] = _row(reading.type_ids)
+    return _encoded(loaded, reading.tokens, reading.type_ids, target, notes)
 
-    target_tokens = _target(loaded, target, notes) if loaded.is_encoder_decoder else None
-    if target_tokens is not None:
-        inputs["decoder_input_ids"] = _row(target_tokens.ids)
-    return Encoded(inputs, reading.tokens, tuple(notes), target_tokens)
+
+def encode_tokens(loaded: LoadedModel, tokens: Tokens) -> Encoded:
+    """Tokens that were read already, such as a piece of a long text, as the model's input."""
+    return _encoded(loaded, tokens, (0,) * len(tokens), None, [])
+
+
+def read_whole(loaded: LoadedModel, text: str, most: int | None = None) -> Tokens:
+    """A text's tokens with those the tokenizer adds, however many the model reads.
+
+    Typed special tokens are plain text. Raises TextError, also for more than `most` tokens of the
+    text itself.
+    """
+    reader = _reader(loaded)
+    text = _checked(text, [])
+    if not text.strip():
+        raise TextError("Please type some text: there is nothing to read yet.")
+    tokens = reader.read(text).tokens
+    count = tokens.sources.count(0)
+    if not count:
+        raise TextError("Please type some other text: the model's tokenizer finds nothing in it.")
+    if most is not None and count > most:
+        raise TextError(
+            f"This text has {count:,} tokens, and at most {most:,} are shown at once. "
+            "Please shorten it."
+        )
+    return tokens
 
 
 def encode_batch(
@@ -168,6 +187,23 @@ def _checked(text: str, notes: list[str]) -> str:
 
 def _row(ids: Sequence[int]) -> Int[Tensor, "1 length"]:
     return torch.tensor([list(ids)], dtype=torch.long)
+
+
+def _encoded(
+    loaded: LoadedModel,
+    tokens: Tokens,
+    type_ids: Sequence[int],
+    target: str | None,
+    notes: list[str],
+) -> Encoded:
+    inputs = {"input_ids": _row(tokens.ids)}
+    inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
+    if _uses_type_ids(loaded):
+        inputs["token_type_ids"] = _row(type_ids)
+    target_tokens = _target(loaded, target, notes) if loaded.is_encoder_decoder else None
+    if target_tokens is not None:
+        inputs["decoder_input_ids"] = _row(target_tokens.ids)
+    return Encoded(inputs, tokens, tuple(notes), target_tokens)
 
 
 def _uses_type_ids(loaded: LoadedModel) -> bool:

@@ -19,7 +19,8 @@ from explorer import maps_of_weights
 from explorer.attention import Attention
 from explorer.masks import Positions, positions
 from explorer.metrics import WeightedLayer
-from explorer.pooling import Found, Progress, passed
+from explorer.pooled_pass import Found
+from explorer.pooling import Progress, passed
 from explorer.row_measures import TokenMarks
 from explorer.row_numbers import numbers_of
 from explorer.tiles import edges

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from explorer.metric_table import METRICS
 from explorer.metrics import BLOCK_WEIGHTS, WeightedLayer
-from explorer.pooling import Found, Progress
+from explorer.pooled_pass import Found
+from explorer.pooling import Progress
 from explorer.row_measures import Rows, TokenMarks
 from explorer.tiles import edges
 

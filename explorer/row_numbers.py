@@ -15,7 +15,7 @@ from torch import Tensor
 
 from explorer.attention import Attention, scored
 from explorer.metric_table import BY_NAME, QUICK
-from explorer.pooling import NEIGHBOURS, Found
+from explorer.pooled_pass import NEIGHBOURS, Found
 from explorer.row_measures import TokenMarks
 from explorer.streaming import over_cores
 

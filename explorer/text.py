@@ -136,9 +136,12 @@ class TextReader:
         tokenizer = self._tokenizer
         with self._lock:
             first, second = (
-                tokenizer(part, add_special_tokens=False, split_special_tokens=specials_as_text)[
-                    "input_ids"
-                ]
+                tokenizer(
+                    part,
+                    add_special_tokens=False,
+                    split_special_tokens=specials_as_text,
+                    verbose=False,  # how long is too long is told here, not in a log
+                )["input_ids"]
                 for part in (text, text_pair or "")
             )
             pair = None if text_pair is None else second

@@ -36,6 +36,7 @@ from transformers import (
 )
 from transformers.models.ctrl.tokenization_ctrl import CTRLTokenizer
 
+from explorer.encoding import encode_tokens, read_whole
 from explorer.models import (
     LoadedModel,
     TextError,
@@ -593,3 +594,19 @@ def test_a_batch_for_an_encoder_decoder_has_start_tokens(t5: LoadedModel) -> Non
     batch = encode_batch(t5, ["the cat", "cat"])
     assert batch.inputs["decoder_input_ids"].tolist() == [[0], [0]]
     assert batch.target_tokens is not None and len(batch.target_tokens) == 2
+
+
+def test_a_text_of_any_length_is_read_whole(minilm: LoadedModel) -> None:
+    tokens = read_whole(minilm, "the cat sat on [SEP] " * 200)
+    assert len(tokens) == count_tokens(minilm, "the cat sat on [SEP] " * 200) > 512
+    assert [at for at, special in enumerate(tokens.special) if special] == [0, len(tokens) - 1]
+    with pytest.raises(TextError, match="Please type some text"):
+        read_whole(minilm, " ")
+
+
+def test_tokens_read_before_are_the_same_input(minilm: LoadedModel) -> None:
+    expected = encode(minilm, "the cat sat")
+    found = encode_tokens(minilm, read_whole(minilm, "the cat sat"))
+    assert found.tokens == expected.tokens
+    assert found.inputs.keys() == expected.inputs.keys()
+    assert all(torch.equal(found.inputs[name], given) for name, given in expected.inputs.items())

@@ -35,6 +35,8 @@ NARROWER = {
     "explorer/head_findings.py": TABLES,
     "explorer/head_table.py": TABLES,
     "explorer/images.py": MODELS | {"PIL"},
+    "explorer/far_links.py": TABLES,
+    "explorer/long_texts.py": MODELS | {"charset_normalizer"},
     "explorer/cost.py": ARITHMETIC | {"psutil"},
 }
 

@@ -15,7 +15,7 @@ from explorer.attention import Attention
 from explorer.capture import GivenWeights
 from explorer.maps import pooled, pooled_forbidden, window
 from explorer.masks import causal, sliding_window
-from explorer.pooling import Sizes
+from explorer.pooled_pass import Sizes
 
 
 def attention(n_heads: int, n_q: int, n_k: int, **options: object) -> Attention:
@@ -90,7 +90,7 @@ def test_blocks_of_rows_give_the_same_map(monkeypatch: pytest.MonkeyPatch) -> No
     mean, largest = pooled(layer, 5), pooled(layer, 5, "max")
     given = GivenWeights(layer.weights())
     monkeypatch.setattr("explorer.maps_of_weights.BLOCK_WEIGHTS", 2 * 12 * 2)  # two rows at a time
-    monkeypatch.setattr("explorer.pooling.sizes_for", lambda *_: Sizes(2, 3, 1))
+    monkeypatch.setattr("explorer.pooled_pass.sizes_for", lambda *_: Sizes(2, 3, 1))
     for one in (layer, given):
         torch.testing.assert_close(pooled(one, 5), mean)
         torch.testing.assert_close(pooled(one, 5, "max"), largest)

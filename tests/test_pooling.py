@@ -16,7 +16,7 @@ from explorer.attention import Attention, FullyMaskedRowError
 from explorer.maps import Overview, edges, overview, pooled, window, zoomed
 from explorer.masks import Mask, causal, custom, padding, prefix, sliding_window
 from explorer.metrics import QUICK, layer_metrics, marks_of
-from explorer.pooling import Sizes
+from explorer.pooled_pass import Sizes
 from explorer.stacks import GivenWeights
 from explorer.tokens import Tokens
 
@@ -104,7 +104,7 @@ def test_every_bin_and_every_number_is_that_of_the_whole_table(
     """Also where a bin is cut into several tiles, as those of very long texts are."""
     attention = record(n_q, n_k, std, seed, mask=MASKS[mask])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("explorer.pooling.sizes_for", lambda *_: Sizes(*tile))
+        patch.setattr("explorer.pooled_pass.sizes_for", lambda *_: Sizes(*tile))
         found = overview(attention, size)
     assert_picture_is_right(found, attention, size)
     assert_numbers_are_right(found, attention)
@@ -303,13 +303,13 @@ def test_what_progress_raises_ends_the_pass_and_leaves_no_work_behind(
     from explorer import pooling
 
     began = []
-    own = pooling._Job.work
+    own = pooling._work
 
     def work(self: Any, block: Any) -> Any:
         began.append(block)
         return own(self, block)
 
-    monkeypatch.setattr(pooling._Job, "work", work)
+    monkeypatch.setattr(pooling, "_work", work)
 
     def stop(share: float) -> None:
         raise KeyboardInterrupt
