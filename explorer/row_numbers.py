@@ -20,7 +20,7 @@ from explorer.row_measures import TokenMarks
 from explorer.streaming import over_cores
 
 CELLS = 1 << 19
-"""Weights on queries' own tokens made at once: 2 MiB."""
+"""Numbers looked at at once for the weight on queries' own tokens: 2 MiB."""
 
 PerQuery = Float[Tensor, "n_heads query_length"]
 
@@ -63,6 +63,8 @@ def numbers_of(
         for name in QUICK
     }
     dead = found.counts == 0
+    if not bool(dead.any()):
+        return kept
     return {name: values.masked_fill(dead, torch.nan) for name, values in kept.items()}
 
 
@@ -71,6 +73,8 @@ class _Group(NamedTuple):
 
     queries: Tensor  # (G, a)
     keys: Tensor  # (G, c)
+    heads: int
+    """How many heads are looked at at once."""
 
 
 def on_own_token(attention: Attention, marks: TokenMarks) -> dict[str, PerQuery]:
@@ -90,17 +94,19 @@ def on_own_token(attention: Attention, marks: TokenMarks) -> dict[str, PerQuery]
     def look(group: _Group) -> None:
         queries, keys = group.queries[..., None], group.keys[:, None]  # (G, a, 1), (G, 1, c)
         both = torch.cat([keys, (keys + 1).clamp(max=n_k - 1)], -1)  # the token, and what follows
-        weights, allowed = _cells(attention, queries, both)  # (h, G, a, 2c), (h or 1, G, a, 2c)
         ahead, c = keys - (queries + n_k - n_q), keys.shape[2]  # (G, a, c)
-        earlier = ahead < 0
-        for name, cells, part in (
+        wanted = (
             ("same", ahead != 0, slice(0, c)),
-            ("duplicate", earlier, slice(0, c)),
-            ("induction", earlier & (keys + 1 < n_k), slice(c, 2 * c)),
-        ):
-            share = (weights[..., part] * cells).sum(-1)  # (h, G, a)
-            share.masked_fill_(~(cells & allowed[..., part]).any(-1), torch.nan)
-            found[name][:, group.queries] = share
+            ("duplicate", ahead < 0, slice(0, c)),
+            ("induction", (ahead < 0) & (keys + 1 < n_k), slice(c, 2 * c)),
+        )
+        for start in range(0, attention.n_heads, group.heads):
+            heads = slice(start, min(start + group.heads, attention.n_heads))
+            weights, allowed = _cells(attention, heads, queries, both)  # (h or 1, G, a, 2c)
+            for name, cells, part in wanted:
+                share = (weights[..., part] * cells).sum(-1)  # (h, G, a)
+                share.masked_fill_(~(cells & allowed[..., part]).any(-1), torch.nan)
+                found[name][heads, group.queries] = share
 
     over_cores(look, _groups(attention, marks))
     return found
@@ -122,35 +128,45 @@ def _groups(attention: Attention, marks: TokenMarks) -> Iterator[_Group]:
         queries = at_queries[0][starts[0][alike, None] + torch.arange(a)]  # (G, a)
         keys = at_keys[0][starts[1][alike, None] + torch.arange(c)]  # (G, c)
         queries, keys = queries.to(device), keys.to(device)
-        together = max(1, CELLS // (attention.n_heads * a * c))
-        rows = max(1, CELLS // (attention.n_heads * c))
+        # The vectors can be more than the weights.
+        vectors, share = (a + 2 * c) * attention.d_k, attention.n_heads // attention.n_kv_heads
+        heads = min(max(CELLS // vectors // share, 1) * share, attention.n_heads)
+        cells = CELLS // max(heads, 8)  # the mask is asked with int64 for each
+        together = max(1, min(cells // (a * c), CELLS // (heads * vectors)))
+        rows = max(1, cells // c)
         for some, some_keys in zip(
             torch.split(queries, together), torch.split(keys, together), strict=True
         ):
             for part in torch.split(some, rows, 1):
-                yield _Group(part, some_keys)
+                yield _Group(part, some_keys, heads)
 
 
-def _cells(attention: Attention, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-    """Weights at the cells of G groups, (h, G, a, c), and where the mask allows them."""
+def _cells(
+    attention: Attention, heads: slice, queries: Tensor, keys: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Weights at the cells of G groups, (h, G, a, c), and where the mask allows them.
+
+    The heads are those of whole key/value heads.
+    """
     share = attention.n_heads // attention.n_kv_heads
     assert attention.scale is not None and attention.row_lse is not None
-    q = _at(attention.query, queries[..., 0])  # (h, G, a, d)
-    k = _at(attention.key, keys[:, 0]).repeat_interleave(share, 0)  # (h, G, c, d)
+    q = _at(attention.query[heads], queries[..., 0])  # (h, G, a, d)
+    k = _at(attention.key[heads.start // share : heads.stop // share], keys[:, 0])  # (…, G, c, d)
+    k = k if share == 1 else k.repeat_interleave(share, 0)
     dtype = torch.promote_types(q.dtype, torch.float32)
     bias = attention.bias
     if bias is not None:
+        bias = bias if bias.shape[0] == 1 else bias[heads]
         bias = bias[:, queries if bias.shape[1] > 1 else 0, keys if bias.shape[2] > 1 else 0]
     dots = q.to(dtype) @ k.to(dtype).transpose(2, 3)
     scores = scored(dots, attention.scale, bias, attention.softcap)
-    if attention.mask is None:
-        allowed = torch.ones(1, *scores.shape[1:], dtype=torch.bool, device=scores.device)
-    else:
+    allowed = torch.ones(1, *scores.shape[1:], dtype=torch.bool, device=scores.device)
+    if attention.mask is not None:
         n_q, n_k = attention.query_length, attention.key_length
-        allowed = attention.mask.at(queries, keys, n_q, n_k)  # (…, G, a, c)
-        allowed = allowed.reshape(-1, *scores.shape[1:])
+        allowed = attention.mask.at(queries, keys, n_q, n_k).reshape(-1, *scores.shape[1:])
+        allowed = allowed if len(allowed) == 1 else allowed[heads]
         scores.masked_fill_(~allowed, -torch.inf)
-    lse = _at(attention.row_lse[..., None], queries[..., 0]).to(dtype)  # (h, G, a, 1)
+    lse = _at(attention.row_lse[heads, :, None], queries[..., 0]).to(dtype)  # (h, G, a, 1)
     return scores.sub_(lse.masked_fill(lse == -torch.inf, 0.0)).exp_(), allowed
 
 
