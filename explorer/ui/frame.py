@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 from explorer.figures.colors import Theme
-from explorer.ui import address, width
+from explorer.ui import address, leaving, width
 
 
 class Entry(NamedTuple):
@@ -103,6 +103,12 @@ MENU: dict[str, tuple[Entry, ...]] = {
             "Two heads, models, texts, masks or scales side by side, and their difference.",
         ),
         Entry(
+            "pages/long_texts.py",
+            "Long texts",
+            ":material/menu_book:",
+            "A whole document in one exact picture of every head: zoom in to a single word pair.",
+        ),
+        Entry(
             "pages/vision.py",
             "Images",
             ":material/image:",
@@ -150,6 +156,7 @@ def page(title: str, lead: str) -> None:
         initial_sidebar_state=220,
     )
     width.measure()
+    leaving.hold_links()
     with st.sidebar:
         st.markdown("**Attention Explorer**")
         link(HOME)

@@ -24,7 +24,8 @@ def open_page(page: Page, server: Server, query: str = "", height: int = 1300) -
 
 
 def drag(page: Page, start: tuple[int, int], end: tuple[int, int]) -> None:
-    """A box on the map from the middle of one bin to that of another."""
+    """A box on the map from the middle of one bin to that of another, and what it leads to."""
+    before = page.url
     # Both before the button is pressed: from then on a cover lies over the page.
     first, (x, y) = over(page, "long_map", *start), over(page, "long_map", *end)
     page.mouse.move(*first)
@@ -32,6 +33,7 @@ def drag(page: Page, start: tuple[int, int], end: tuple[int, int]) -> None:
     page.mouse.move(x - 3, y - 3)
     page.mouse.move(x, y)
     page.mouse.up()
+    page.wait_for_url(lambda url: url != before)
     settled(page)
 
 
@@ -44,10 +46,12 @@ def test_boxes_lead_to_a_word_pair_back_leads_out_and_a_link_shows_the_same(
     first = watched_page.url
     assert re.search(r"zoom=\d+-\d+\.\d+-\d+$", first)
     drag(watched_page, (20, 60), (60, 100))
-    drag(watched_page, (4, 6), (12, 14))
+    drag(watched_page, (4, 6), (7, 10))
+    assert re.search(r"~(\d+)-(\d+)\.(\d+)-(\d+)$", watched_page.url)
+    assert plot(watched_page, "long_map").locator(".ytick text").count() == 4
     click_cell(watched_page, "long_map", 2, 3)
     settled(watched_page)
-    assert re.search(r"pair=\d+-\d+", watched_page.url)
+    assert re.search(r"cell=\d+-\d+", watched_page.url)
     sentence = watched_page.get_by_text(re.compile(r"^Query .* gives key"))
     expect(sentence).to_be_visible()
 
@@ -91,7 +95,7 @@ def test_a_row_of_the_far_links_leads_to_its_pair(watched_page: Page, server: Se
     assert box is not None
     watched_page.mouse.click(box["x"] + 18, box["y"] + 54)
     settled(watched_page)
-    assert "pair=" in watched_page.url and "zoom=" in watched_page.url
+    assert "cell=" in watched_page.url and "zoom=" in watched_page.url
 
 
 def test_a_long_pass_waits_to_be_asked_for_shows_itself_and_can_be_stopped(
@@ -117,6 +121,6 @@ def test_a_long_pass_waits_to_be_asked_for_shows_itself_and_can_be_stopped(
     indirect=True,
 )
 def test_the_page_fits_and_is_accessible(watched_page: Page, server: Server) -> None:
-    open_page(watched_page, server, "find=block&zoom=0-200.100-300&pair=20-130", 4000)
+    open_page(watched_page, server, "find=block&zoom=0-200.100-300&cell=20-130", 4000)
     assert overflow(watched_page) == 0
     assert serious_violations(watched_page) == []

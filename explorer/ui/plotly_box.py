@@ -1,0 +1,99 @@
+"""Boxes that a reader drags on a Plotly chart, and clicks on its cells.
+
+An unseen component finds the chart by its key and listens: Streamlit's own box selection draws the
+chart's box again after each run, and takes part in the chart's identity.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from explorer.ui import unseen
+from explorer.ui.plotly_click import Click
+
+_JS = """
+export default function ({ data, parentElement, setTriggerValue }) {
+  // Called again on every change of data or theme; one state per component, kept on its element.
+  const state = (parentElement.__plotlyBox ??= {});
+  state.target = data.target;
+  state.send = setTriggerValue;
+  if (state.stop) { state.attach(); return state.stop; }
+
+  const onBox = (event) => {
+    const range = event && event.range;
+    const x = range && (range.x ?? range.x2), y = range && (range.y ?? range.y2);
+    if (x && y) state.send("box", { x: x.map(Number), y: y.map(Number) });
+  };
+  const onClick = (event) => {
+    const point = event.points && event.points[0];
+    if (point) state.send("cell", { x: point.x, y: point.y });
+  };
+  hide(parentElement);
+  const unfollow = follow(state, { plotly_selected: onBox, plotly_click: onClick });
+  state.stop = () => {
+    unfollow();
+    delete parentElement.__plotlyBox;
+  };
+  return state.stop;
+}
+"""
+
+
+class Box(NamedTuple):
+    """A box in a chart's own coordinates, each side from the smaller to the larger."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+
+    @classmethod
+    def from_browser(cls, value: object) -> Box | None:
+        """The box that a browser reports, or None where it is not one: it is not trusted."""
+        if not isinstance(value, dict):
+            return None
+        x, y = _side(value.get("x")), _side(value.get("y"))
+        return None if x is None or y is None else cls(x, y)
+
+
+def boxes(
+    chart_key: str,
+    key: str,
+    on_box: Callable[[Box], None],
+    on_click: Callable[[Click], None],
+) -> None:
+    """Listens to the chart with `chart_key`; the callbacks run before the page does."""
+
+    def dragged() -> None:
+        box = Box.from_browser(st.session_state[key].box)
+        if box is not None:
+            on_box(box)
+
+    def clicked() -> None:
+        click = Click.from_browser(st.session_state[key].cell)
+        if click is not None:
+            on_click(click)
+
+    _listener()(
+        key=key,
+        data={"target": unseen.css_key(chart_key)},
+        on_box_change=dragged,
+        on_cell_change=clicked,
+        height=1,
+    )
+
+
+@st.cache_resource
+def _listener() -> Callable[..., Any]:
+    return unseen.chart_component("plotly_box", _JS)
+
+
+def _side(value: object) -> tuple[float, float] | None:
+    if not isinstance(value, list) or len(value) != 2:
+        return None
+    numbers = [float(each) for each in value if isinstance(each, int | float)]
+    if len(numbers) != 2 or not all(map(math.isfinite, numbers)):
+        return None
+    return min(numbers), max(numbers)
