@@ -30,8 +30,8 @@ format: $(VENV)/dev.stamp ## mend what ruff can mend
 	$(RUN) -m ruff check --fix
 	$(RUN) -m ruff format
 
-bench: $(VENV)/dev.stamp $(VENV)/chromium.stamp ## ratios against named peers
-	$(RUN) -m benchmarks
+bench: $(VENV)/dev.stamp $(VENV)/chromium.stamp ## ratios against named peers, into benchmarks/README.md
+	$(RUN) -m benchmarks --write
 
 screenshots: $(VENV)/dev.stamp $(VENV)/chromium.stamp ## the README's pictures
 	$(RUN) -m scripts.screenshot --out "$(OUT)" --page heads --query "layer=2&head=1&query=9" --theme both --full --name heads

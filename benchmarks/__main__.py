@@ -12,7 +12,21 @@ from pathlib import Path
 from benchmarks.report import Report, Table, machine
 
 # By name, so that a process which measures memory loads no more than it needs.
-JOBS = ("attention", "memory", "capture", "grid", "browser")
+JOBS = (
+    "attention",
+    "memory",
+    "capture",
+    "grid",
+    "browser",
+    "long",
+    "long_growth",
+    "long_memory",
+    "long_zoom",
+    "long_error",
+    "long_bytes",
+    "long_page",
+    "long_cuda",
+)
 README = Path(__file__).parent / "README.md"
 
 

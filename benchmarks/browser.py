@@ -87,7 +87,7 @@ def _grids(browser: Browser, rounds: int, quick: bool, skipped: list[str]) -> li
                 page.close()
                 rows.append(Row(_labels(shape, n_tokens, "ours"), (Spread.of(times),), (goal,)))
     except ODD as error:
-        skipped.append(f"picture of all heads, painted: {_first_line(error)}")
+        skipped.append(f"picture of all heads, painted: {first_line(error)}")
     return rows
 
 
@@ -121,7 +121,7 @@ def _bertviz(browser: Browser, rounds: int, quick: bool, skipped: list[str]) -> 
                 except PlaywrightTimeout:
                     figure = f"not drawn in {PATIENCE} s"
                 except PlaywrightError as error:
-                    figure = f"not drawn: {_first_line(error)}"
+                    figure = f"not drawn: {first_line(error)}"
                 rows.append(Row(_labels(shape, n_tokens, view), (figure,)))
     return rows
 
@@ -164,7 +164,7 @@ def _heads(browser: Browser, rounds: int, quick: bool, skipped: list[str]) -> li
                 rows += _heads_rows(page, n_tokens, rounds)
                 page.close()
     except (*ODD, NotThereError) as error:
-        skipped.append(f"the Heads page: {_first_line(error)}")
+        skipped.append(f"the Heads page: {first_line(error)}")
     return rows
 
 
@@ -228,5 +228,5 @@ def _labels(shape: Shape, n_tokens: int, tool: str) -> tuple[str, str, str]:
     return f"{shape[0]}×{shape[1]}", str(n_tokens), tool
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]

@@ -54,6 +54,9 @@ class Timed:
         pairs = zip(self.seconds[contestant], self.seconds[peer], strict=True)
         return Spread.of([own / other for own, other in pairs])
 
+    def seconds_of(self, contestant: str) -> Spread:
+        return Spread.of(self.seconds[contestant])
+
     def milliseconds(self, contestant: str) -> Spread:
         return Spread.of([1000 * second for second in self.seconds[contestant]])
 
@@ -69,13 +72,15 @@ def interleaved(
     """Runs A B C A B C … with the garbage collector off, so that all meet the same conditions.
 
     In one turn a contestant is called until about `at_least` seconds have passed by the clock,
-    the same number of times in every round.
+    the same number of times in every round. With `warm_up=0` each is called once in a turn and
+    never before: for calls that take long, of a kind that has been called already.
     """
     collecting = gc.isenabled()
     gc.collect()
     gc.disable()
     try:
-        for _ in range(max(warm_up, 1)):
+        once = dict.fromkeys(contestants, at_least)
+        for _ in range(warm_up):
             once = {name: _timed(call, 1, clock) for name, call in contestants.items()}
         calls = {name: math.ceil(at_least / max(took, 1e-6)) for name, took in once.items()}
         seconds: dict[str, list[float]] = {name: [] for name in contestants}
