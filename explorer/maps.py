@@ -22,7 +22,7 @@ from explorer.metrics import WeightedLayer
 from explorer.pooled_pass import Found
 from explorer.pooling import Progress, passed
 from explorer.row_measures import TokenMarks
-from explorer.row_numbers import numbers_of
+from explorer.row_numbers import features_of, numbers_of
 from explorer.tiles import edges
 
 __all__ = [
@@ -102,19 +102,17 @@ def overview(
     if not isinstance(attention, Attention):
         found, per_query = maps_of_weights.overview(attention, size, marks, same_sequence, progress)
         return Overview(attention, _picture(found, (0, n_q), (0, n_k), size), per_query)
-    features = None
-    if marks is not None:
-        features = torch.stack([marks.special, marks.punctuation]).float()
+    features = None if marks is None else features_of(marks)
     found = passed(
         attention,
         size,
         heads=range(attention.n_heads),
         of_rows=True,
         features=features,
-        progress=None if progress is None else lambda share: progress(0.95 * share),
+        progress=_part_of(progress, 0.0, 0.9),
     )
     kept = dataclasses.replace(attention, row_lse=found.lse)
-    per_query = numbers_of(kept, found, marks, same_sequence)
+    per_query = numbers_of(kept, found, marks, same_sequence, _part_of(progress, 0.9, 1.0))
     if progress is not None:
         progress(1.0)
     return Overview(kept, _picture(found, (0, n_q), (0, n_k), size), per_query)
@@ -207,6 +205,13 @@ def window(
     lse = _lse(attention, chosen, rows)
     found = passed(attention, cells, heads=chosen, rows=rows, keys=keys, lse=lse, largest=False)
     return found.mean
+
+
+def _part_of(progress: Progress | None, start: float, stop: float) -> Progress | None:
+    """The progress of a part of the work, as a share of all of it."""
+    if progress is None:
+        return None
+    return lambda share: progress(start + (stop - start) * share)
 
 
 def _lse(

@@ -14,6 +14,8 @@ from explorer.masks import one_sequence
 from explorer.streaming import LOG2E, SAFE_EXPONENT, largest_exponent
 from explorer.tiles import Run, Tile, Window, edges, runs, slice_of, tiles
 
+NEVER = -1e30
+"""The score of a key that a query may not use: finite, as 0 · −inf would be NaN in Σ w·s."""
 FIRST = "first"
 NEIGHBOURS = {"self": 0, "previous": -1, "next": 1}
 """Keys by their place, counted from the query's own."""
@@ -66,12 +68,16 @@ class Prepared(NamedTuple):
     """A tile with what all heads share."""
 
     tile: Tile
+    penalties: tuple[tuple[slice, Tensor], ...]
+    """(keys of the tile, the most that a score may be there, or True where the mask bars the key),
+    (h or 1, keys, rows) each."""
     slots: slice
     """Where its parts of bins stand among those of the block."""
     features: Tensor | None
     """(1, features + 1, keys); the last is the key's place, counted from the block's first row."""
     ahead: Tensor | None
-    """(keys, rows): max(j − i, 0), where some keys stand ahead and some do not."""
+    """(keys, rows): max(j − i, 0), where some keys stand ahead, some do not, and the mask leaves
+    any of them."""
     all_ahead: bool
 
 
@@ -102,10 +108,12 @@ class Pass:
         self.blocks = runs(n_rows, self.size, self.sizes.rows)
         scale = a.scale or 0.0  # a record always has one
         self.factor = scale * LOG2E if a.softcap is None else scale / a.softcap
+        self.finite = False  # whether every score is known to be a number
         self.unsafe = [True] * a.n_heads  # where the sums are known their logarithm is the shift
         if self.lse is None and a.bias is None:
             bound = largest_exponent(a.query, a.key, self.factor, a.softcap, a.sinks)  # (n_heads,)
             self.unsafe = [not each <= SAFE_EXPONENT for each in bound.tolist()]  # NaN is unsafe
+            self.finite = a.softcap is None and bool(bound.isfinite().all())
         lead = 1
         if a.mask is not None:
             corner = a.mask.block(n_q, n_k, slice(0, 1), slice(0, 1), self.device)
@@ -163,24 +171,41 @@ class Pass:
                 if start < own + n_rows - 1 and stop - 1 > own:
                     queries = torch.arange(n_rows, device=self.device, dtype=self.dtype)
                     ahead = (places[:, None] - queries).clamp_(min=0)
+                    if not bool(((ahead > 0) & self._allowed(tile, n_rows)).any()):
+                        ahead = None
                 features = features[None]
-            slots = slice(at, at + run.parts)
-            prepared.append(Prepared(tile, slots, features, ahead, start >= own + n_rows - 1))
+            slots, all_ahead = slice(at, at + run.parts), start >= own + n_rows - 1
+            penalties = tuple((where, self._penalty(barred)) for where, barred in tile.barred)
+            prepared.append(Prepared(tile, penalties, slots, features, ahead, all_ahead))
             at += run.parts
         return prepared
+
+    def _allowed(self, tile: Tile, n_rows: int) -> Tensor:
+        """What the mask leaves of a tile, (h or 1, keys, rows)."""
+        shape = len(self.counts), tile.keys.stop - tile.keys.start, n_rows
+        allowed = torch.ones(shape, dtype=torch.bool, device=self.device)
+        for where, barred in tile.barred:
+            allowed[:, where] = ~barred
+        return allowed
+
+    def _penalty(self, barred: Tensor) -> Tensor:
+        """The most that a score may be, NEVER where the mask bars the key: a minimum is ten times
+        quicker than a filling. What is not a number would stay so, and large masks take more
+        memory than a tile: there it is `barred` itself."""
+        if not self.finite or barred.numel() > self.sizes.rows * self.sizes.keys:
+            return barred
+        most = torch.full_like(barred, torch.inf, dtype=self.dtype)
+        return most.masked_fill_(barred, NEVER)
 
     def _count(self, block: Run, tile: Tile) -> None:
         """Adds the keys that a tile leaves its rows, and the bins in which it leaves any."""
         run, rows = tile.keys, slice(block.start, block.stop)
-        n_keys = run.stop - run.start
-        self.counts[:, rows] += n_keys
+        self.counts[:, rows] += run.stop - run.start
         anything: Tensor | bool = True
         if tile.barred:
-            shape = (len(self.counts), n_keys, block.stop - block.start)
-            allowed = torch.ones(shape, dtype=torch.bool, device=self.device)
-            for where, barred in tile.barred:
+            for _, barred in tile.barred:
                 self.counts[:, rows] -= barred.sum(1)
-                allowed[:, where] = ~barred
+            allowed = self._allowed(tile, block.stop - block.start)
             by_bins = allowed.view(-1, run.parts, run.length, block.parts, block.length)
             anything = by_bins.any(2).any(3).transpose(1, 2)  # (h or 1, row bins, key bins)
         with self.adding:

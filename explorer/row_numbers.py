@@ -14,8 +14,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from explorer.attention import Attention, scored
+from explorer.masks import Mask
 from explorer.metric_table import BY_NAME, QUICK
 from explorer.pooled_pass import NEIGHBOURS, Found
+from explorer.pooling import Progress
 from explorer.row_measures import TokenMarks
 from explorer.streaming import over_cores
 
@@ -25,8 +27,24 @@ CELLS = 1 << 19
 PerQuery = Float[Tensor, "n_heads query_length"]
 
 
+def _features(marks: TokenMarks) -> dict[str, Tensor]:
+    """The kinds of keys of which there are any, (n_k,) each."""
+    kinds = {"special": marks.special, "punctuation": marks.punctuation}
+    return {name: keys for name, keys in kinds.items() if bool(keys.any())}
+
+
+def features_of(marks: TokenMarks) -> Float[Tensor, "features key_length"] | None:
+    """What a pass has to sum the weights on for `numbers_of`: 1 for a key that counts."""
+    there = list(_features(marks).values())
+    return torch.stack(there).float() if there else None
+
+
 def numbers_of(
-    attention: Attention, found: Found, marks: TokenMarks | None, same_sequence: bool
+    attention: Attention,
+    found: Found,
+    marks: TokenMarks | None,
+    same_sequence: bool,
+    progress: Progress | None = None,
 ) -> dict[str, PerQuery]:
     """Every quick metric of every query. `attention` has its row_lse; `found` is of all of it."""
     sums, n_k = found.of_rows, attention.key_length
@@ -47,14 +65,9 @@ def numbers_of(
         there = (own + step >= 0) & (own + step < n_k)
         numbers[name] = torch.where(there, sums[name], torch.nan)
     if marks is not None:
-        for name, keys, values in (
-            ("special", marks.special, found.on_features[0]),
-            ("punctuation", marks.punctuation, found.on_features[1]),
-        ):
-            if bool(keys.any()):
-                numbers[name] = values
+        numbers |= zip(_features(marks), found.on_features, strict=True)
         if same_sequence:
-            numbers |= on_own_token(attention, marks)
+            numbers |= on_own_token(attention, marks, progress)
     blank = torch.full_like(sums["sum"], torch.nan)
     kept = {
         name: blank
@@ -77,7 +90,9 @@ class _Group(NamedTuple):
     """How many heads are looked at at once."""
 
 
-def on_own_token(attention: Attention, marks: TokenMarks) -> dict[str, PerQuery]:
+def on_own_token(
+    attention: Attention, marks: TokenMarks, progress: Progress | None = None
+) -> dict[str, PerQuery]:
     """The weight on other places of the query's own token, on earlier ones, and on what followed
     those: "same", "duplicate" and "induction". NaN where a query may use none of them.
 
@@ -108,13 +123,16 @@ def on_own_token(attention: Attention, marks: TokenMarks) -> dict[str, PerQuery]
                 share.masked_fill_(~(cells & allowed[..., part]).any(-1), torch.nan)
                 found[name][heads, group.queries] = share
 
-    over_cores(look, _groups(attention, marks))
+    groups = list(_groups(attention, marks))
+    for done, _ in enumerate(over_cores(look, groups), 1):
+        if progress is not None:
+            progress(done / len(groups))
     return found
 
 
 def _groups(attention: Attention, marks: TokenMarks) -> Iterator[_Group]:
     """All tokens that stand more than once among the keys, in groups of at most CELLS weights."""
-    device = attention.query.device
+    device, n_q, n_k = attention.query.device, attention.query_length, attention.key_length
     codes = int(max(marks.query_codes.max(), marks.key_codes.max())) + 1
     at_queries, at_keys = (
         (each.argsort(stable=True), torch.bincount(each, minlength=codes))
@@ -132,13 +150,42 @@ def _groups(attention: Attention, marks: TokenMarks) -> Iterator[_Group]:
         vectors, share = (a + 2 * c) * attention.d_k, attention.n_heads // attention.n_kv_heads
         heads = min(max(CELLS // vectors // share, 1) * share, attention.n_heads)
         cells = CELLS // max(heads, 8)  # the mask is asked with int64 for each
+        if a * c > cells:
+            for one, own in zip(queries, keys, strict=True):
+                yield from _in_reach(attention.mask, one, own, (n_q, n_k), cells, heads)
+            continue
         together = max(1, min(cells // (a * c), CELLS // (heads * vectors)))
-        rows = max(1, cells // c)
         for some, some_keys in zip(
             torch.split(queries, together), torch.split(keys, together), strict=True
         ):
-            for part in torch.split(some, rows, 1):
-                yield _Group(part, some_keys, heads)
+            yield _Group(some, some_keys, heads)
+
+
+def _in_reach(
+    mask: Mask | None,
+    queries: Tensor,
+    keys: Tensor,
+    lengths: tuple[int, int],
+    cells: int,
+    heads: int,
+) -> Iterator[_Group]:
+    """A frequent token in parts of its queries, each with the keys that these can reach.
+
+    Both are in the order of the text. Under a window a frequent token costs so what it would in
+    a short text.
+    """
+    start = 0
+    while start < len(queries):
+        some = queries[start : start + 128]
+        first, last = 0, len(keys)
+        if mask is not None:
+            low, high = mask.key_range(int(some[0]), int(some[-1]), *lengths)
+            # The key before the first counts as well: what follows it may be in reach.
+            first, last = torch.searchsorted(keys, torch.tensor([low - 1, high])).tolist()
+        if first < last:
+            some = some[: max(1, cells // (last - first))]
+            yield _Group(some[None], keys[None, first:last], heads)
+        start += len(some)
 
 
 def _cells(

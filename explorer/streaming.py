@@ -169,7 +169,8 @@ def stream(
         )
 
     if one_by_one:
-        over_cores(work, [slice(head, head + 1) for head in range(n_heads)])
+        for _ in over_cores(work, [slice(head, head + 1) for head in range(n_heads)]):
+            pass
     else:
         work(slice(0, n_heads))
     return Streamed(output.to(value.dtype), lse)
@@ -371,8 +372,11 @@ def workers() -> ThreadPoolExecutor:
         return _pool
 
 
-def over_cores(work: Callable[[T], None], items: Iterable[T]) -> None:
-    """Runs the work for every item, as many at once as there are cores."""
+def over_cores(work: Callable[[T], None], items: Iterable[T]) -> Iterator[None]:
+    """Runs the work for every item, as many at once as there are cores; yields after each.
+
+    Who stops asking leaves the rest undone.
+    """
     inference = torch.is_inference_mode_enabled()  # a setting of this thread only
 
     def one(item: T) -> None:
@@ -380,8 +384,6 @@ def over_cores(work: Callable[[T], None], items: Iterable[T]) -> None:
             work(item)
 
     if threading.current_thread().name.startswith(WORKER):
-        for item in items:  # a worker that waited for workers might wait for ever
-            one(item)
-        return
-    for _ in workers().map(one, items):
-        pass
+        yield from map(one, items)  # a worker that waited for workers might wait for ever
+    else:
+        yield from workers().map(one, items)

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from explorer.pooled_pass import FIRST, NEIGHBOURS, Pass, Prepared
+from explorer.pooled_pass import FIRST, NEIGHBOURS, NEVER, Pass, Prepared
 from explorer.streaming import LOG2E, part_of
 from explorer.tiles import Run, slice_of
 
-NEVER = -1e30
-"""The score of a key that a query may not use: finite, as 0 · −inf would be NaN in Σ w·s."""
 LOWEST = -1e15
 """No shift goes lower, so that NEVER stays far below it."""
 
@@ -35,7 +33,7 @@ class TileSums:
     products: Tensor
     """(g, tiles, rows): Σ exp2(score − shift) · (score − shift)."""
     ahead: Tensor
-    """(g, tiles, rows): Σ exp2(score − shift) · max(j − i, 0)."""
+    """(g, tiles, rows): Σ exp2(score − shift) · max(j − i, 0), of tiles with keys on both sides."""
     features: Tensor
     """(g, features + 1, tiles, rows): Σ exp2(score − shift) · feature."""
     scores: dict[str, Tensor]
@@ -67,7 +65,7 @@ def tile_sums(
         job.zeros(g, n_features, len(prepared), n_rows),
         {name: job.zeros(g, n_rows) + NEVER for name in (FIRST, *NEIGHBOURS) if job.wants_rows},
     )
-    for number, (tile, slots, features, ahead, all_ahead) in enumerate(prepared):
+    for number, (tile, penalties, slots, features, ahead, _) in enumerate(prepared):
         run = tile.keys
         keys = slice(job.keys[0] + run.start, job.keys[0] + run.stop)
         shape = (g, run.stop - run.start, n_rows)
@@ -78,8 +76,12 @@ def tile_sums(
         if a.bias is not None:
             bias = a.bias if a.bias.shape[0] == 1 else a.bias[heads]
             s += part_of(bias, rows, keys).transpose(1, 2).to(s.dtype) * LOG2E
-        for where, barred in tile.barred:
-            s[:, where].masked_fill_(barred if len(barred) == 1 else barred[heads], NEVER)
+        for where, penalty in penalties:
+            part, most = s[:, where], penalty if len(penalty) == 1 else penalty[heads]
+            if most.dtype == torch.bool:
+                part.masked_fill_(most, NEVER)
+            else:
+                torch.minimum(part, most, out=part)
         by_bins = (g, run.parts, run.length, n_rows)
         if with_tops:
             torch.amax(s.view(by_bins), 2, out=sums.tops[:, slots])
@@ -100,11 +102,7 @@ def tile_sums(
         assert features is not None
         sums.features[:, :, number] = torch.bmm(features.expand(g, -1, -1), x)
         torch.sum(s.mul_(x), 1, out=sums.products[:, number])
-        if all_ahead:
-            mass = sums.masses[:, slots].sum(1)
-            places = torch.arange(n_rows, device=s.device, dtype=s.dtype)
-            sums.ahead[:, number] = sums.features[:, -1, number] - places * mass
-        elif ahead is not None:
+        if ahead is not None:
             torch.sum(torch.mul(x, ahead, out=s), 1, out=sums.ahead[:, number])
     return sums
 
@@ -136,6 +134,7 @@ def add(job: Pass, block: Run, prepared: list[Prepared], group: slice, sums: Til
         lse = job.lse[group, rows]  # (g, rows)
         factors = torch.exp2(sums.shifts - _log2_known(lse)[:, None]).to(job.dtype)
         masses *= factors[:, tile_of]
+        own = masses.sum(1)
     else:
         top = job.zeros(len(heads), masses.shape[2])
         sink = None if a.sinks is None else a.sinks[heads].to(job.dtype)[:, None] * LOG2E  # (g, 1)
@@ -145,21 +144,23 @@ def add(job: Pass, block: Run, prepared: list[Prepared], group: slice, sums: Til
             top = top if sink is None else torch.maximum(top, sink)
             factors = torch.exp2(sums.shifts - top[:, None])
             masses *= factors[:, tile_of]
-        total = masses.sum(1)  # (g, rows)
-        total = total if sink is None else total + torch.exp2(sink - top)
+        own = masses.sum(1)  # (g, rows)
+        total = own if sink is None else own + torch.exp2(sink - top)
         lse = (total.log2().to(job.row_lse.dtype) + top) / LOG2E
         share = torch.where(total > 0, total.reciprocal(), 0.0)[:, None]
         masses *= share  # weights from here on
-        factors = factors * share
+        factors, own = factors * share, own * share[:, 0]
     job.row_lse[group, rows] = lse
     log2 = _log2_known(lse).to(job.dtype)
+    if sums.tops.numel():
+        sums.tops -= log2[:, None]
 
     by_bins = (len(heads), -1, block.parts, block.length)
     bins = slice_of(block.bins)
     columns = [key_bin for one in prepared for key_bin in one.tile.keys.bins]
     at = torch.tensor(columns, dtype=torch.int64, device=job.device)
     if job.wants_largest and n_tiles:
-        tops = (sums.tops - log2[:, None]).view(by_bins).amax(3).exp2_().transpose(1, 2)
+        tops = sums.tops.view(by_bins).amax(3).exp2_().transpose(1, 2)  # (g, row bins, slots)
     with job.adding:  # a long bin is cut into several blocks of rows
         if n_tiles:
             pooled = masses.view(by_bins).sum(3).transpose(1, 2)  # (g, row bins, slots)
@@ -168,19 +169,25 @@ def add(job: Pass, block: Run, prepared: list[Prepared], group: slice, sums: Til
                 job.maxima[group, bins].scatter_reduce_(2, at.expand_as(tops), tops, "amax")
     if not job.wants_rows:
         return
-    kept, mass = job.of_rows, masses.sum(1)
+    kept, mass = job.of_rows, own
     on_scores = (sums.products * factors).sum(1)  # Σ w·s, in log2
     if shifted:
         on_scores += (sums.shifts[:, tile_of] * masses).sum(1)
-    on_features = (sums.features * factors[:, None]).sum(2)  # (g, features + 1, rows)
+    by_tile = sums.features * factors[:, None]  # (g, features + 1, tiles, rows)
+    on_features = by_tile.sum(2)
     places = torch.arange(masses.shape[2], device=job.device, dtype=job.dtype)
     ahead = (sums.ahead * factors).sum(1)
+    after = [one.all_ahead for one in prepared]  # False, …, True
+    if any(after):
+        first = after.index(True)
+        beyond = masses[:, prepared[first].slots.start :].sum(1)
+        ahead += by_tile[:, -1, first:].sum(1) - places * beyond
     kept["sum"][group, rows] = mass
     kept["entropy"][group, rows] = ((log2 * mass - on_scores) / LOG2E).clamp(min=0)
     kept["ahead"][group, rows] = ahead
     kept["back"][group, rows] = (ahead - on_features[:, -1] + places * mass).clamp(min=0)
     if n_tiles:
-        kept["largest"][group, rows] = torch.exp2(sums.tops.amax(1) - log2)
+        kept["largest"][group, rows] = torch.exp2(sums.tops.amax(1))
     for name, scores in sums.scores.items():
         kept[name][group, rows] = torch.exp2(scores - log2)
     job.on_features[:, group, rows] = on_features[:, :-1].transpose(0, 1)

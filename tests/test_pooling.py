@@ -186,7 +186,12 @@ def text_record(mask: Mask | None, n_q: int = len(TEXT)) -> tuple[Attention, Tok
 
 
 @pytest.mark.parametrize("mask", ["none", "causal", "window", "not causal"])
-def test_the_means_are_those_that_rows_of_weights_give(mask: str) -> None:
+@pytest.mark.parametrize("cells", [1 << 19, 100, 1])
+def test_the_means_are_those_that_rows_of_weights_give(
+    mask: str, cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where frequent tokens are looked at in parts, as in very long texts."""
+    monkeypatch.setattr("explorer.row_numbers.CELLS", cells)
     attention, tokens = text_record(MASKS[mask])
     marks = marks_of(tokens, tokens)
     found = overview(attention, 8, marks=marks).head_metrics()
