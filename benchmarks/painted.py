@@ -17,7 +17,7 @@ _WATCH = """
       Object.assign(watch, { start: event.timeStamp, last: {}, painted: {} });
     }, true);
   }
-  const CHART = '[data-testid="stPlotlyChart"]';
+  const CHART = '[data-testid="stPlotlyChart"], .still-picture';
   const chartsOf = (record) => {
     const node = record.target.nodeType === 1 ? record.target : record.target.parentElement;
     if (!node || node.closest('.hoverlayer')) return [];  // a tooltip is not the picture

@@ -22,15 +22,7 @@ mask_views.four_pictures(built, head)
 mask_views.checked(built)
 
 scene = mask_demos.choose_scene(built, head)
-first, second, third, fourth = mask_demos.cards()
-with first:
-    mask_demos.zero_instead(scene)
-with second:
-    mask_demos.zeroed_after(scene)
-with third:
-    mask_demos.row_without_key(scene)
-with fourth:
-    mask_demos.causal_means_causal(built)
+mask_demos.show(scene)
 mask_views.as_table(built, head, scene.query)
 
 test_yourself("masks", QUESTIONS)

@@ -21,7 +21,12 @@ TICK_ROOM = 34  # pixels between two numbers at the colour bar
 NUMBER_LABEL = 20  # pixels along the axis that a dimension's number needs
 
 
-def matrix(
+def matrix(values: Values, **given: Any) -> go.Figure:
+    """What `matrix_parts` describes, as a Plotly figure."""
+    return go.Figure(**matrix_parts(values, **given))
+
+
+def matrix_parts(
     values: Values,
     *,
     row_labels: Sequence[str],
@@ -38,13 +43,14 @@ def matrix(
     color_bar: bool = True,
     max_px: int = 320,
     max_height_px: int = 420,
-) -> go.Figure:
+) -> dict[str, Any]:
     """A matrix (rows, columns) as a heatmap centred on 0, with numbers in the cells where they fit.
 
     Columns are numbered unless they have labels. `selected` frames a cell, `selected_row` a whole
     row; `blocks` are the columns before which a line is drawn (where the next head begins).
     `value_range` fixes the colours, for matrices that are compared. At most `max_px` by
-    `max_height_px` pixels of cells.
+    `max_height_px` pixels of cells. Plotly takes a while to check a figure; where none is needed,
+    these are its data and layout alone.
     """
     _check(values, row_labels, column_labels, blocks)
     n_rows, n_columns = values.shape
@@ -114,7 +120,7 @@ def matrix(
         "xaxis": "x2",
         "yaxis": "y2",
     }
-    return go.Figure(data=[cells, frame.NOTHING, *texts], layout=layout)
+    return {"data": [cells, frame.NOTHING, *texts], "layout": layout}
 
 
 def matrix_alt(name: str, row_labels: Sequence[str], values: Values) -> str:

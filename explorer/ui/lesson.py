@@ -218,7 +218,7 @@ def pick(
     """A number among some, as a select box, kept in the address."""
     numbers = list(options)
     first = numbers[0] if default is None else default
-    address.start(name, first, address.number_of(name, numbers))
+    address.start(name, first, address.number_of(name, numbers, first))
     if st.session_state[name] not in numbers:
         st.session_state[name] = min(numbers, key=lambda n: abs(n - st.session_state[name]))
     st.selectbox(label, numbers, key=name, width=200)

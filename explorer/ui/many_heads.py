@@ -10,7 +10,8 @@ import streamlit as st
 
 from explorer.arithmetic import concatenated
 from explorer.figures.grid import grid_alt, heads_grid
-from explorer.figures.matrix import matrix, matrix_alt
+from explorer.figures.matrix import matrix_alt, matrix_parts
+from explorer.figures.still import still
 from explorer.head_sizes import HeadSizes, divisors
 from explorer.metrics import layer_metrics
 from explorer.multihead import MultiHeadAttention
@@ -18,6 +19,7 @@ from explorer.ui import frame, lesson, width
 from explorer.ui.outline import outline
 from explorer.ui.plotly_click import Click, cell_clicks
 from explorer.ui.quiz import Choice, Question
+from explorer.ui.still_picture import still_picture
 from explorer.ui.words import share
 
 D_MODEL = 48
@@ -194,17 +196,17 @@ def joined(split: Split) -> None:
     dimensions = [str(number) for number in range(sizes.d_model)]
     starts = range(sizes.d_k, sizes.d_model, sizes.d_k)
     pictures = (
-        ("Heads side by side", side_by_side, rows, starts),
-        ("W_O", W_O.flatten(0, 1), dimensions, ()),  # (h · d_v, d_out)
-        ("The layer's output", whole, rows, ()),
+        ("joined_heads", "Heads side by side", side_by_side, rows, starts),
+        ("joined_W_O", "W_O", W_O.flatten(0, 1), dimensions, ()),  # (h · d_v, d_out)
+        ("joined_output", "The layer's output", whole, rows, ()),
     )
     room = max(width.column() * 2 // 3 - 100, 160) if width.column() >= NARROW else 240
     large = sizes.d_model > D_MODEL  # a model's vectors, in which a few numbers are far larger
     with st.container(horizontal=True, gap="medium"):
-        for name, values, labels, blocks in pictures:
+        for key, name, values, labels, blocks in pictures:
             numbers = np.ascontiguousarray(values.detach().float().cpu().numpy())
             most = float(np.quantile(np.abs(numbers), MOST_OF_THEM)) if large else None
-            figure = matrix(
+            parts = matrix_parts(
                 numbers,
                 row_labels=labels,
                 row_title="Token" if labels is rows else "From dimension",
@@ -214,16 +216,10 @@ def joined(split: Split) -> None:
                 max_px=room,
                 max_height_px=300,
             )
-            with st.container(width=figure.layout.width):
+            picture = still(parts, key)
+            with st.container(width=picture.width):
                 st.markdown(f"**{name}, ({numbers.shape[0]}, {numbers.shape[1]})**")
-                st.plotly_chart(
-                    figure,
-                    key=f"joined_{name}",
-                    theme=None,
-                    config=QUIET,
-                    width="content",
-                    alt=matrix_alt(name, labels, numbers),
-                )
+                still_picture(picture, key=key, alt=matrix_alt(name, labels, numbers))
     if large:
         st.caption(
             f"Colours fit {MOST_OF_THEM:.0%} of each picture's numbers; the few beyond have the "

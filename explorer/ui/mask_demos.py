@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from explorer.attention import Attention
 from explorer.figures.compared import Panel, compared_rows
@@ -23,22 +22,22 @@ from explorer.mask_lessons import (
 )
 from explorer.masks import causal
 from explorer.ui import address, frame, width
+from explorer.ui.lesson import choice
 from explorer.ui.mask_rule import Built
-from explorer.ui.mask_views import QUIET, Row, as_array, name_of
+from explorer.ui.mask_views import Row, as_array, name_of
 from explorer.ui.words import plain, share, tiny
 
-NARROWEST_CARD = 360  # pixels
+QUIET = {"displayModeBar": False}
+WORDS_AND_PICTURE = (2.0, 3.0)
+DEMOS = {
+    "zero": "Zero instead of −∞",
+    "after": "Zeroing after softmax",
+    "row": "A row without a key",
+    "causal": "Causal means causal",
+}
+Drawing = Callable[[], None]
+"""Draws a demonstration's picture where it is called."""
 ONE_TOKEN = "One token alone has no other to be kept from. Write a longer text."
-
-
-def cards() -> list[DeltaGenerator]:
-    """Four places, two in a row where there is room for their pictures."""
-    across = 2 if width.column() >= NARROWEST_CARD else 1
-    places: list[DeltaGenerator] = []
-    while len(places) < 4:
-        columns = st.columns(across, gap="medium")
-        places += [column.container(border=True, height="stretch") for column in columns]
-    return places
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +48,8 @@ class Scene:
     attention: Attention
     head: int
     query: int
+    demo: str
+    """One of DEMOS."""
 
     @property
     def name(self) -> str:
@@ -77,7 +78,7 @@ class Scene:
 
 
 def choose_scene(built: Built, head: int) -> Scene:
-    """The query that the demonstrations follow, and a mask that forbids it something."""
+    """Which demonstration, the query it follows, and a mask that forbids it something."""
     attention, rule = built.lesson.attention, built.name
     if bool(built.allowed[built.live].all()) and len(built.lesson.tokens) > 1:
         attention, rule = (
@@ -93,6 +94,7 @@ def choose_scene(built: Built, head: int) -> Scene:
     if st.session_state["query"] not in live:
         st.session_state["query"] = default
     st.subheader("Four demonstrations, computed on your text", anchor=False)
+    demo = choice("demo", "What goes wrong, and what does not", DEMOS)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         query = st.selectbox(
             "Query to follow",
@@ -103,15 +105,30 @@ def choose_scene(built: Built, head: int) -> Scene:
         )
         st.caption(f"Head {head} · mask: {plain(rule)}")
     address.finish("query", default)
-    return Scene(built, attention, head, int(query))
+    return Scene(built, attention, head, int(query), demo)
 
 
-def zero_instead(scene: Scene) -> None:
+def show(scene: Scene) -> None:
+    """The chosen demonstration: words, and a picture beside them."""
+    demos: dict[str, Callable[[Scene], Drawing | None]] = {
+        "zero": _zero_instead,
+        "after": _zeroed_after,
+        "row": _row_without_key,
+        "causal": _causal_means_causal,
+    }
+    words, picture = width.side_by_side(WORDS_AND_PICTURE)
+    with words:
+        draw = demos[scene.demo](scene)
+    if draw is not None:
+        with picture:
+            draw()
+
+
+def _zero_instead(scene: Scene) -> Drawing | None:
     """(a) A score of 0 is not a score of −∞."""
-    st.markdown("#### Zero instead of −∞")
     if len(scene.built.lesson.tokens) == 1:
         st.info(ONE_TOKEN)
-        return
+        return None
     found = zero_instead_of_minus_inf(scene.attention, scene.built.live)
     leaked = float(found.leaked[scene.head, scene.query])
     if scene.forbidden.any():
@@ -133,15 +150,14 @@ def zero_instead(scene: Scene) -> None:
         ),
         Panel("0 instead", there + _share(leaked), rows[1]),
     ]
-    scene.bars("zero_instead", panels, scene.forbidden)
+    return lambda: scene.bars("zero_instead", panels, scene.forbidden)
 
 
-def zeroed_after(scene: Scene) -> None:
+def _zeroed_after(scene: Scene) -> Drawing | None:
     """(b) After softmax it is too late, unless the row is divided anew."""
-    st.markdown("#### Zeroing weights after softmax")
     if len(scene.built.lesson.tokens) == 1:
         st.info(ONE_TOKEN)
-        return
+        return None
     found = zeroed_after_softmax(scene.attention, scene.built.live)
     at = scene.head, scene.query
     total = float(found.sums[at])
@@ -158,12 +174,11 @@ def zeroed_after(scene: Scene) -> None:
     panels = [
         Panel(title, f"sum {_sum(row)}", row) for title, row in zip(titles, rows, strict=True)
     ]
-    scene.bars("zeroed_after", panels, scene.forbidden)
+    return lambda: scene.bars("zeroed_after", panels, scene.forbidden)
 
 
-def row_without_key(scene: Scene) -> None:
+def _row_without_key(scene: Scene) -> Drawing:
     """(c) A query that may use nothing."""
-    st.markdown("#### A row without a key")
     found = fully_masked_row(scene.attention, scene.query)
     st.markdown(f"Now forbid every key to {scene.name}. Our attention refuses:")
     st.error(plain(found.error), icon=":material/block:")
@@ -178,18 +193,18 @@ def row_without_key(scene: Scene) -> None:
     panels = [
         Panel(title, f"sum {_sum(row)}", row) for title, row in zip(titles, rows, strict=True)
     ]
-    scene.bars("row_without_key", panels, np.ones(len(rows[0]), bool))
+    return lambda: scene.bars("row_without_key", panels, np.ones(len(rows[0]), bool))
 
 
-def causal_means_causal(built: Built) -> None:
+def _causal_means_causal(scene: Scene) -> Drawing | None:
     """(d) The last token changes: who notices?"""
-    st.markdown("#### Causal means causal")
+    built = scene.built
     tokens = built.alone.tokens
     last = len(tokens) - 1
     others = [at for at in range(last) if tokens.raws[at] != tokens.raws[last]]
     if not others:
         st.info("This needs two tokens that differ. Write a longer text.")
-        return
+        return None
     becomes = _choose_other(others, tokens.texts, last)
     record = built.alone.attention
     mine = without_padding(built.lesson.attention, built.live).replace(on_masked_row="zero")
@@ -223,8 +238,12 @@ def causal_means_causal(built: Built) -> None:
         raw=tokens.raws,
         what="Query",
     )
-    _chart(figure, "causal_means_causal", "How far each output moves", panels)
-    st.caption("The largest change of any number in the output of any head, before W_O.")
+
+    def draw() -> None:
+        _chart(figure, "causal_means_causal", "How far each output moves", panels)
+        st.caption("The largest change of any number in the output of any head, before W_O.")
+
+    return draw
 
 
 def _choose_other(others: list[int], texts: Sequence[str], last: int) -> int:

@@ -13,7 +13,8 @@ import streamlit as st
 from torch import Tensor
 
 from explorer.figures.domain import head_map_alt
-from explorer.figures.masks import MaskMaps, mask_maps
+from explorer.figures.masks import mask_maps
+from explorer.figures.still import Still, still
 from explorer.mask_lessons import (
     difference_from_alone,
     pictures,
@@ -22,10 +23,10 @@ from explorer.mask_lessons import (
 from explorer.ui import frame, width
 from explorer.ui.lesson import proof
 from explorer.ui.mask_rule import Built, clicked
-from explorer.ui.plotly_click import cell_clicks
+from explorer.ui.still_picture import still_picture
 from explorer.ui.words import plain, tiny
 
-QUIET = {"displayModeBar": False}
+NAMES = ("mask_map", "scores_map", "masked_map", "weights_map")
 SMALLEST_MAP, LARGEST_MAP = 200, 480  # pixels
 MOST_SIDE_BY_SIDE = 16  # tokens: with more, cells of four maps in a row are too small to hit
 GAP = 8  # pixels between two pictures
@@ -77,35 +78,35 @@ def four_pictures(built: Built, head: int) -> None:
         "After the mask. " + head_map_alt(f"head {head}", "scores", *labels, masked),
         head_map_alt(f"head {head}", "weights", *labels, weights),
     )
-    names = ("mask_map", "scores_map", "masked_map", "weights_map")
     under_mask = f"{UNDER_MASK} Click a cell to paint it." if built.paints else UNDER_MASK
     unders = (under_mask, UNDER_SCORES, UNDER_MASKED, UNDER_WEIGHTS)
-    parts = list(zip(names, maps, alts, unders, strict=True))
+    clicks = (lambda click: clicked(built, click), None, None, None)
+    parts = list(zip(NAMES, maps, alts, unders, clicks, strict=True))
     # Two pairs: four in a row where there is room, else two and two, else one above the other.
     with st.container(horizontal=True, gap="xsmall", key="four_pictures"):
         for pair in (parts[:2], parts[2:]):
             with st.container(horizontal=True, gap="xsmall", width="content"):
-                for name, figure, alt, under in pair:
-                    with st.container(width=figure.layout.width, gap=None):
-                        st.plotly_chart(
-                            figure, key=name, theme=None, config=QUIET, alt=alt, width="content"
-                        )
+                for name, picture, alt, under, on_click in pair:
+                    with st.container(width=picture.width, gap=None):
+                        still_picture(picture, key=name, alt=alt, on_click=on_click)
                         st.caption(under)
-    cell_clicks("mask_map", "mask_map_click", lambda click: clicked(built, click))
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _maps(allowed: npt.NDArray[np.bool_], scores: Row, weights: Row, **given: Any) -> MaskMaps:
-    return mask_maps(allowed, scores, weights, **given)
+def _maps(
+    allowed: npt.NDArray[np.bool_], scores: Row, weights: Row, **given: Any
+) -> tuple[Still, ...]:
+    maps = mask_maps(allowed, scores, weights, **given)
+    return tuple(still(figure, name) for name, figure in zip(NAMES, maps, strict=True))
 
 
-def _fitting(drawn: Callable[..., MaskMaps], tokens: int) -> MaskMaps:
+def _fitting(drawn: Callable[..., tuple[Still, ...]], tokens: int) -> tuple[Still, ...]:
     """Four maps side by side where they fit, else two, or one on a phone."""
     column = width.column()
     four = (2 * column + 64 - 3 * GAP) // 4
     if four >= SMALLEST_MAP and tokens <= MOST_SIDE_BY_SIDE:
         maps = drawn(width_px=min(four, LARGEST_MAP))
-        if maps.mask.layout.width <= four + SPARE:
+        if maps[0].width <= four + SPARE:
             return maps
     return drawn(width_px=min(column, LARGEST_MAP))
 

@@ -25,3 +25,8 @@ def tiny(value: float) -> str:
 def share(value: float) -> str:
     """A share of 1, as a reader expects it: "12.3 %"."""
     return f"{100 * value:.1f} %"
+
+
+def small_share(value: float) -> str:
+    """A share of 1 where most are tiny, as of a long text's keys: "12.3 %", "0.006 %", "0 %"."""
+    return share(value) if value >= 0.0005 else f"{100 * value:.1g} %" if value >= 1e-7 else "0 %"

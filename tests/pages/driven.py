@@ -45,3 +45,11 @@ def decoded(z: Any) -> npt.NDArray[np.float64]:
         return np.array(z, float)
     numbers = np.frombuffer(base64.b64decode(z["bdata"]), z["dtype"])
     return numbers.reshape([int(n) for n in z["shape"].split(",")]).astype(float)
+
+
+def still(app: AppTest, key: str) -> npt.NDArray[np.float64]:
+    """The numbers in the tooltips of the still picture with this key; NaN where there are none."""
+    (found,) = [e for e in app.get("bidi_component") if e.proto.id.endswith(f"-{key}")]
+    sent = json.loads(found.proto.json)
+    cells = [np.nan if cell is None else cell for cell in sent["answers"][0]["cells"]]
+    return np.array(cells, float).reshape(sent["rows"], sent["columns"])

@@ -14,7 +14,7 @@ from explorer.models import load
 from explorer.ui.lesson import TEXT
 from explorer.ui.many_heads import QUESTIONS
 from tests.pages import driven
-from tests.pages.driven import chart, said
+from tests.pages.driven import said, still
 
 opened = partial(driven.opened, "many_heads")
 
@@ -82,7 +82,7 @@ def test_the_layers_output_is_the_heads_joined_by_the_models_own_w_o() -> None:
     dense = loaded.model.encoder.layer[3].attention.output.dense
     with torch.no_grad():
         expected = dense(layer.output().transpose(0, 1).flatten(1)).numpy()
-    assert chart(app, "joined_The layer's output") == pytest.approx(expected, abs=1e-4)
+    assert still(app, "joined_output") == pytest.approx(expected, abs=1e-4)
     assert "then adds a bias" in said(app)
 
 

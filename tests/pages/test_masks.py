@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 import torch
 from streamlit.testing.v1 import AppTest
@@ -12,9 +13,11 @@ from explorer.mask_lessons import last_token_changed, zero_instead_of_minus_inf
 from explorer.masks import causal
 from explorer.multihead import MultiHeadAttention
 from explorer.painting import decode_painted, encode_painted
+from explorer.ui.mask_demos import DEMOS
 from explorer.ui.mask_questions import QUESTIONS
 from explorer.vectors import random_embeddings, words
 from scripts.browser import ROOT
+from tests.pages.driven import still
 
 TEXT = "the cat sat on the mat"
 
@@ -61,18 +64,59 @@ def test_it_opens_with_a_causal_mask_and_its_numbers() -> None:
     found = zero_instead_of_minus_inf(record, torch.ones(6, dtype=torch.bool))
     assert f"{100 * float(found.leaked[0, 1]):.1f} % of its weight still goes there" in words_
     assert f"The worst row of all heads loses {100 * found.most:.1f} %" in words_
+    assert "demo" not in app.query_params
+
+
+def test_a_last_token_that_changes_moves_no_output_before_it_under_a_causal_mask() -> None:
+    words_ = said(page(demo="causal"))
+    x = random_embeddings(words(TEXT), 8, 0)
+    record = MultiHeadAttention(8, 2, d_k=4, d_v=4, seed=0).attention(x).replace(mask=causal())
     free = last_token_changed(record.replace(mask=None), 0)
     assert "the outputs of the 5 before it move by exactly 0" in words_
     assert f"all 6 move, the one that moves least by {float(free.min()):.2g}" in words_
 
 
 def test_renormalising_is_said_to_differ_by_rounding_only() -> None:
-    found = re.search(r"difference anywhere is ([\d.e-]+)\.", said(page()))
+    found = re.search(r"difference anywhere is ([\d.e-]+)\.", said(page(demo="after")))
     assert found is not None and float(found[1]) < 1e-6
 
 
+def test_each_demonstration_is_chosen_by_its_button_and_stands_in_the_address() -> None:
+    app = page()
+    shown = {
+        "after": "sums to",
+        "row": "Now forbid every key",
+        "causal": "Under the causal mask",
+        "zero": "With a score of 0 in place of −∞",
+    }
+    assert set(shown) == set(DEMOS)
+    for demo, words_ in shown.items():
+        app.session_state["demo"] = demo
+        run(app)
+        assert words_ in said(app)
+        assert not any(other in said(app) for other in shown.values() if other != words_)
+        if demo != "zero":
+            assert in_address(app, "demo") == demo
+    assert "demo" not in app.query_params
+
+
+def test_the_four_pictures_hold_the_numbers_of_the_layer() -> None:
+    app = page()
+    x = random_embeddings(words(TEXT), 8, 0)
+    record = MultiHeadAttention(8, 2, d_k=4, d_v=4, seed=0).attention(x).replace(mask=causal())
+    steps = record.steps()
+    scores, weights = steps.scores[0].numpy(), steps.weights[0].numpy()
+    barred = np.triu(np.ones((6, 6), bool), 1)
+    for key, expected in (
+        ("scores_map", scores),
+        ("masked_map", np.where(barred, np.nan, scores)),
+        ("weights_map", np.where(barred, np.nan, weights)),
+    ):
+        assert still(app, key) == pytest.approx(expected, abs=1e-5, nan_ok=True)
+
+
 def test_the_error_of_a_row_without_a_key_is_shown_word_for_word() -> None:
-    app = page(query="3")
+    app = page(demo="row", query="3")
     (error,) = app.error
     text = error.value.replace("\\", "")
     assert text.startswith("mask: it leaves no key for query row 3 in every head")
@@ -208,7 +252,8 @@ def test_a_painted_mask_survives_an_edit_of_the_text() -> None:
         {"mask": "padding", "sequence": "9"},
         {"head": "77"},
         {"query": "6"},
-        {"becomes": "5"},
+        {"demo": "causal", "becomes": "5"},
+        {"demo": "all"},
     ],
 )
 def test_a_wrong_link_falls_back_with_a_word(link: dict[str, str]) -> None:
@@ -221,13 +266,22 @@ def test_a_wrong_link_falls_back_with_a_word(link: dict[str, str]) -> None:
 )
 @pytest.mark.parametrize("mask", ["causal", "padding", "custom"])
 def test_odd_texts_give_no_error(text: str, mask: str) -> None:
-    page(text=text, mask=mask)
+    app = page(text=text, mask=mask)
+    for demo in DEMOS:
+        app.session_state["demo"] = demo
+        run(app)
 
 
-def test_a_text_of_one_token_says_what_is_missing() -> None:
-    words_ = said(page(text="one"))
-    assert "One token alone" in words_
-    assert "two tokens that differ" in words_
+@pytest.mark.parametrize(
+    ("demo", "missing"),
+    [
+        ("zero", "One token alone"),
+        ("after", "One token alone"),
+        ("causal", "two tokens that differ"),
+    ],
+)
+def test_a_text_of_one_token_says_what_is_missing(demo: str, missing: str) -> None:
+    assert missing in said(page(text="one", demo=demo))
 
 
 @pytest.mark.parametrize("text", ["", "   ", "word " * 40])
