@@ -6,6 +6,7 @@ its keys downwards, so that each sum runs over neighbouring queries (PERF-FACTS:
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -68,8 +69,7 @@ def runs(
     borders = edges(length, size)
     short = borders[-1] - borders[-2]
     found: list[Run] = []
-    at = _bin_of(first, borders)
-    last = _bin_of(stop - 1, borders)
+    at, last = (bisect_right(borders, position) - 1 for position in (first, stop - 1))
     while at <= last:
         each = borders[at + 1] - borders[at]
         if each > largest:  # a bin in several tiles
@@ -85,14 +85,6 @@ def runs(
         found.append(Run(borders[at], until - at, each, tuple(range(at, until))))
         at = until
     return found
-
-
-def _bin_of(position: int, borders: tuple[int, ...]) -> int:
-    """The bin that holds a position."""
-    bins = len(borders) - 1
-    each, longer = divmod(borders[-1], bins)
-    ahead = longer * (each + 1)
-    return position // (each + 1) if position < ahead else longer + (position - ahead) // each
 
 
 class Window(NamedTuple):
