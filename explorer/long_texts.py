@@ -43,6 +43,11 @@ _ALIKE = 5.0
 _JAPANESE = ("cp932", "euc_jp")
 _CHINESE_KOREAN = ("gb18030", "big5", "cp949")
 _KANA = re.compile("[ぁ-んァ-ヴ]{2}")
+_WORD = re.compile(r"[^\W\d_]+")
+_WESTERN = frozenset(
+    "àáâãäåæçèéêëìíîïñòóôõöøùúûüœßÿÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜŒ€£§©®°«»„“”‘’–—…¡¿ºª·×±µ²³½¼™\xa0"
+)
+"""What Western texts have beyond ASCII; Š, ž, ð and the like stand for other encodings' letters."""
 _BOMS = (
     (codecs.BOM_UTF8, "utf_8", "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf_32", "utf-32"),  # before UTF-16, whose mark it begins with
@@ -139,6 +144,25 @@ def _decoded(data: bytes, name: str, encoding: str | None) -> tuple[str, str]:
     return data.decode(match[1], "replace"), match[0]
 
 
+def _reads_western(data: bytes) -> bool:
+    """Whether the bytes are Western words as Windows-1252: "Bär", "déjà vu", "10 €".
+
+    Each word has letters of ASCII, or is a letter alone, and no sign stands inside a word. Bytes
+    of other alphabets read so have words without any, and those of an old Macintosh have signs.
+    """
+    try:
+        text = data.decode("cp1252")
+    except UnicodeDecodeError:
+        return False
+    beyond = {letter for letter in text if not letter.isascii()}
+    if not beyond <= _WESTERN:
+        return False
+    signs = "".join(letter for letter in beyond if not letter.isalpha() and letter not in "’·")
+    if signs and re.search(rf"[^\W\d_][{re.escape(signs)}][^\W\d_]", text):
+        return False
+    return all(len(word) == 1 or any(map(str.isascii, word)) for word in _WORD.findall(text))
+
+
 def _best(data: bytes) -> tuple[str, str] | None:
     """The encoding that fits best, by its key in ENCODINGS, and the codec."""
     matches: list[CharsetMatch] = []
@@ -146,9 +170,15 @@ def _best(data: bytes) -> tuple[str, str] | None:
         matches = list(from_bytes(data[: len(data) - cut], cp_isolation=[*ENCODINGS, *_OTHERS]))
         if matches and matches[0].percent_chaos < 2 * _ALIKE:
             break
+    western = _reads_western(data)
     if not matches:
-        return None
+        return ("cp1252", "cp1252") if western else None
     first = matches[0]
+    if western:
+        # A few words tell the library too little: it weighs how often letters follow each other.
+        own = [m.percent_coherence for m in matches if "cp1252" in m.could_be_from_charset]
+        if max(m.percent_coherence for m in matches) <= max(own, default=0.0) + _ALIKE:
+            return "cp1252", "cp1252"
 
     def alike(match: CharsetMatch, times: int = 1) -> bool:
         return (
@@ -164,8 +194,8 @@ def _best(data: bytes) -> tuple[str, str] | None:
         codec = kana[0] if kana else codec
     elif codec not in _JAPANESE:
         # Encodings that give the same text are one match. Western texts are the commonest.
-        western = any("cp1252" in each.could_be_from_charset for each in matches if alike(each))
-        codec = "cp1252" if western else codec
+        common = any("cp1252" in each.could_be_from_charset for each in matches if alike(each))
+        codec = "cp1252" if common else codec
     return ("utf_16" if codec.startswith("utf_16") else codec), codec
 
 

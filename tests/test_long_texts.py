@@ -67,6 +67,41 @@ def test_a_file_reads_as_it_was_written(text: str, codec: str, key: str) -> None
     assert found.encoding_title == ENCODINGS[key]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Bär",
+        "Größe über",
+        "Öl",
+        "été à la plage",
+        "El niño comió piñas. ¿Qué?",
+        "10 € für 5 £",
+        "Å, ä och ö",
+        "l’été «chaud»",
+        "€5",
+    ],
+)
+def test_a_few_western_words_are_not_taken_for_another_alphabet(text: str) -> None:
+    assert read_text(text.encode("cp1252"), "a.txt").text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "codec"),
+    [
+        ("Café crème déjà vu", "mac_roman"),  # "CafŽ" in Windows-1252
+        ("naïve élève à l’école", "mac_roman"),
+        ("Zażółć gęślą jaźń", "cp1250"),
+        ("Привет мир, как дела сегодня", "cp1251"),
+        ("Καλημέρα κόσμε", "cp1253"),
+        ("Türkiye'de yaşayan çocuklar ışık söndürdü", "cp1254"),
+        ("日本語の文章です。", "cp932"),
+        ("안녕하세요 세계", "cp949"),
+    ],
+)
+def test_a_few_words_of_others_are_not_taken_for_western_ones(text: str, codec: str) -> None:
+    assert read_text(text.encode(codec), "a.txt").text == text
+
+
 def test_an_encoding_can_be_given_where_the_one_found_is_wrong() -> None:
     hebrew = "דג סקרן שט בים מאוכזב ולפתע מצא לו חברה"
     found = read_text(hebrew.encode("cp1255"), "a.txt", encoding="cp1255")

@@ -28,8 +28,7 @@ NUMBERS_UP_TO = 12  # tokens: past this numbers are a clutter
 NUMBER_WIDTH = 21  # pixels a cell needs for its number
 EXTRAS_UP_TO = 128  # tokens: past this the tooltip shows the value alone
 ZOOM_FROM = 32  # tokens: past this a drag zooms in
-HEATMAP_UP_TO = 256  # tokens: past this the cells are sent as a palette picture
-VALUES_UP_TO = 512  # tokens: past this the picture has no values in its tooltip
+HEATMAP_UP_TO = 512  # tokens: past this a palette picture, whose tooltip has positions alone
 
 
 def head_map(
@@ -214,14 +213,10 @@ def _picture(
         hatch=colors.hatch,
         absent=colors.absent,
     )
-    with_values = max(shown.shape) <= VALUES_UP_TO
-    aside = " (NaN: no value)" if np.isnan(shown).any() else ""
-    lines = [f"{NAMES[kind]} <b>%{{customdata:.4f}}</b>{aside}"] if with_values else []
     return {
         "type": "image",
         "source": source,
-        "customdata": shown if with_values else None,
-        "hovertemplate": _template(lines),
+        "hovertemplate": _template([]),  # a picture's %{x} is a number, whatever the axis' texts
         "xaxis": "x2",
         "yaxis": "y2",
     }

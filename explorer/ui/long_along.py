@@ -18,7 +18,7 @@ BINS = 160
 def show(seen: Seen, head: int) -> None:
     """A line over the text: each query's mean distance, averaged in bins where there are many."""
     found = seen.overview.per_query.get("distance")
-    if found is None or not bool(found[head].isfinite().any()):
+    if found is None or int(found[head].isfinite().sum()) < 2:
         return
     values: npt.NDArray[np.float64] = found[head].double().cpu().numpy()
     borders = np.array(edges(len(values), BINS))
@@ -31,6 +31,7 @@ def show(seen: Seen, head: int) -> None:
         height=190,
         hover="%{y:,.1f} tokens away",
     )
+    figure.update_xaxes(tickformat=",").update_yaxes(tickformat=",")
     st.markdown("**How far its queries look**, by position")
     alt = f"The mean distance of head {head}'s queries, along the text."
     st.plotly_chart(figure, key="long_along", theme=None, config=QUIET, alt=alt)

@@ -24,6 +24,9 @@ def show(seen: Seen, head: int) -> None:
     """The list; a choice in it goes to that pair, in its head."""
     n = len(seen.tokens)
     st.subheader("Who looks far away, and where", anchor=False)
+    if n < 2:
+        st.caption("A text of one token has no other to look at.")
+        return
     options = tuple(d for d in DISTANCES if d < n) or (1,)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         fit = min(options, key=lambda option: abs(option - 128))

@@ -17,7 +17,7 @@ from explorer.ui.long_picture import barred_name
 from explorer.ui.long_run import Seen
 from explorer.ui.outline import outline
 from explorer.ui.plotly_click import Click, cell_clicks
-from explorer.ui.words import share
+from explorer.ui.words import small_share
 
 NUMBERS = ("entropy_share", "distance", "reach_back", "first", "self", "previous", "induction")
 IN_TOOLTIP = ("distance", "entropy_share")
@@ -85,7 +85,7 @@ def _numbers(seen: Seen) -> dict[str, np.ndarray]:
 def _written(value: float, unit: str) -> str:
     if math.isnan(value):
         return "–"
-    return share(value) if unit == "share of 1" else f"{value:,.1f} {unit}"
+    return small_share(value) if unit == "share of 1" else f"{value:,.1f} {unit}"
 
 
 def link() -> None:

@@ -6,6 +6,7 @@ However long the text is, only a window's own passage and a little around it goe
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Sequence
 
 import streamlit as st
@@ -23,10 +24,12 @@ MOST = 600
 """Tokens of a passage that are shown: of a longer one its beginning and its end."""
 LEAD = 8
 """Tokens of a passage before its chosen word; further up they are left out."""
+_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+"""Signs that change the direction of the text after them."""
 STYLE = """<style>
 .passage { max-height: 11rem; overflow-y: auto; white-space: pre-wrap; overflow-wrap: anywhere;
   border: 1px solid color-mix(in srgb, currentColor 25%, transparent); border-radius: 0.375rem;
-  padding: 0.5rem 0.75rem; font-size: 0.875rem; line-height: 1.5; }
+  padding: 0.5rem 0.75rem; font-size: 0.875rem; line-height: 1.5; unicode-bidi: plaintext; }
 .passage mark { background: color-mix(in srgb, #3b9abc 26%, transparent); color: inherit; }
 .passage mark.word { background: #ffa94d; color: #10141b; padding: 0 1px; border-radius: 2px; }
 .passage u { text-decoration: underline 2px #d9480f; text-underline-offset: 3px; }
@@ -74,22 +77,27 @@ def _passage(seen: Seen, title: str, span: Span, words: Sequence[int], found: Fo
     words = [at for at in words if start <= at < stop]
     if found.now is not None and start <= found.now[0] < stop:
         words += range(*found.now)
-    about = ""
-    if words and words[0] - start > LEAD:
-        start, about = words[0] - LEAD, ", from the chosen word on"
+    about, around = "", AROUND
+    if words and min(words) - start > LEAD:
+        start, around, about = min(words) - LEAD, 0, ", from the chosen word on"
     if stop - start > MOST:
         about += f", {MOST // 2} tokens from either end"
     st.markdown(f"**{title}** {spelt(span)}{about}")
     st.html(
         STYLE + f'<div class="passage" tabindex="0" role="region" aria-label="{title}">'
-        f"{passage(seen.text, seen.tokens, (start, stop), words, found.places)}</div>"
+        f"{passage(seen.text, seen.tokens, (start, stop), words, found.places, around)}</div>"
     )
 
 
 def passage(
-    text: str, tokens: Tokens, span: Span, words: Sequence[int], found: Sequence[Span]
+    text: str,
+    tokens: Tokens,
+    span: Span,
+    words: Sequence[int],
+    found: Sequence[Span],
+    around: int = AROUND,
 ) -> str:
-    """The text of some tokens as safe HTML: marked, with a little around it.
+    """The text of some tokens as safe HTML: marked, with some tokens before it and after.
 
     `words` are tokens to mark more strongly; `found`, runs of tokens to underline.
     """
@@ -97,7 +105,7 @@ def passage(
     parts = [(start, stop)]
     if stop - start > MOST:
         parts = [(start, start + MOST // 2), (stop - MOST // 2, stop)]
-    before, after = max(start - AROUND, 0), min(stop + AROUND, len(tokens))
+    before, after = max(start - around, 0), min(stop + AROUND, len(tokens))
     pieces = ["… " if before else "", _plain(text, tokens, (before, start))]
     for place, part in enumerate(parts):
         if place:
@@ -108,7 +116,12 @@ def passage(
 
 
 def _plain(text: str, tokens: Tokens, span: Span) -> str:
-    return html.escape(_between(text, tokens, span))
+    return _safe(_between(text, tokens, span))
+
+
+def _safe(text: str) -> str:
+    """The text with nothing in it that is markup, or that turns what follows about."""
+    return html.escape(_TURNING.sub(lambda sign: f"⟨U+{ord(sign[0]):04X}⟩", text))
 
 
 def _between(text: str, tokens: Tokens, span: Span) -> str:
@@ -147,9 +160,9 @@ def _marked(
         pieces += [
             _plain(text, tokens, (done, at)),
             opening,
-            html.escape(text[slice(*word)]),
+            _safe(text[slice(*word)]),
             closing,
-            html.escape(text[word[1] : _begins(text, tokens, at + 1)]),
+            _safe(text[word[1] : _begins(text, tokens, at + 1)]),
         ]
         done = at + 1
     return "".join([*pieces, _plain(text, tokens, (done, span[1]))])

@@ -40,6 +40,7 @@ class Shown(NamedTuple):
 
 def picture_of(seen: Seen, head: int, window: Window) -> Picture:
     """The head's picture of a window, exactly; the whole is known, a part is computed anew."""
+    place = st.empty()  # always there: what follows keeps its place, and a button the focus
     attention, whole = seen.overview.attention, seen.overview.picture
     n_q, n_k = attention.query_length, attention.key_length
     if window == Window((0, n_q), (0, n_k)):
@@ -55,7 +56,6 @@ def picture_of(seen: Seen, head: int, window: Window) -> Picture:
             size = even_size(r1 - r0, k1 - k0)
             return zoomed(attention, *window, size, heads=[head], progress=progress)
 
-    place = st.empty()
     with place.container():
         slot = long_kept.window_slot(*seen.key, head, window)
         found: Picture = slot.filled(work)

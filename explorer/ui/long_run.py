@@ -9,7 +9,8 @@ from typing import NamedTuple
 import streamlit as st
 
 from explorer.capture import capture
-from explorer.cost import in_count, in_time
+from explorer.cost import in_bytes, in_count, in_time
+from explorer.interface import use_own_attention
 from explorer.long_sources import own_heads
 from explorer.maps import Overview, overview
 from explorer.metrics import WeightedLayer, marks_of
@@ -19,7 +20,7 @@ from explorer.stacks import Stack
 from explorer.tokens import Tokens
 from explorer.ui import long_kept
 from explorer.ui.long_whose import Whose
-from explorer.ui.words import plain, share
+from explorer.ui.words import plain, small_share
 
 SIZE = 256
 """Bins of the map's longer side."""
@@ -31,9 +32,16 @@ PER_LAYER = 5
 """A model's own pass costs about so many weights a pair, for each of its layers."""
 OVERLAP = 2
 """Overlapping pieces read each token about so often."""
+FLOAT = 4
+"""Bytes of a weight."""
+MOST_TABLES = 2e9
+"""Bytes of weights that are taken from a model which gives them in whole tables only."""
 ENOUGH = 1e8
 """Weights of a pass from which its time tells how fast this machine is."""
 ASKED = "long asked"
+WHILE_RUNNING = """<style>[data-testid="stStatusWidget"] button, .st-key-long_compute {
+  display: none; }</style>"""
+"""Hides Streamlit's own Stop, which leaves a bar that stands, and the button that was pressed."""
 
 
 class Seen(NamedTuple):
@@ -50,37 +58,45 @@ class Seen(NamedTuple):
 def run(whose: Whose) -> Seen:
     """What one pass over all weights gives. Ends the page where it is yet to be asked for."""
     slot = long_kept.overview_slot(*whose.key)
-    line = st.empty()
+    line, place, below = st.empty(), st.empty(), st.empty()
     if slot.value is None:
         seconds = _expected(whose)
-        line.markdown(f"{_amount(whose)} · about {in_time(max(seconds, 0.1))} here")
-        if seconds > AT_ONCE and st.session_state.get(ASKED) != whose.key:
-            st.button("Compute", icon=":material/play_arrow:", on_click=_ask, args=(whose.key,))
-            st.caption(
+        line.markdown(
+            f"{_amount(whose, len(whose.tokens))} · about {in_time(max(seconds, 0.1))} here"
+        )
+        if seconds > AT_ONCE:
+            below.caption(
                 "Every weight is computed once, by blocks: exact, in little memory. What you zoom "
                 "into is then computed anew for that part alone."
             )
-            st.stop()
-        place = st.empty()
+            if st.session_state.get(ASKED) != whose.key:
+                icon = ":material/play_arrow:"
+                key = "long_compute"
+                place.button("Compute", key, icon=icon, on_click=_ask, args=(whose.key,))
+                st.stop()
         try:
             with place.container():
                 slot.filled(lambda: _work(whose))
         except (TextError, ModelError) as error:
             place.empty()
-            st.error(plain(str(error)), icon=":material/info:")
+            below.error(plain(str(error)), icon=":material/info:")
             st.stop()
         place.empty()
+        below.empty()
     found, tokens, notes, took = slot.value  # type: ignore[misc]
-    line.markdown(f"{_amount(whose)}, each computed, in {in_time(took)}")
+    line.markdown(f"{_amount(whose, len(tokens))}, each computed, in {in_time(took)}")
     for note in notes:
         st.caption(plain(note))
     return Seen(found, tokens, whose.text.text, notes, whose, whose.key)
 
 
-def _amount(whose: Whose) -> str:
-    """How much there is to compute."""
+def _amount(whose: Whose, n: int) -> str:
+    """How much there is to compute, for n tokens."""
     count = in_count(whose.n_heads * whose.pairs())
-    return f"**{len(whose.tokens):,} tokens** · {whose.n_heads} heads · {count} weights"
+    most = "up to " if whose.kind == "model" else ""  # its own masks are not known yet
+    heads = whose.n_heads
+    tokens = f"**{n:,} token{'s' * (n != 1)}**"
+    return f"{tokens} · {heads} head{'s' * (heads != 1)} · {most}{count} weights"
 
 
 def progressed(label: str) -> Callable[[float], None]:
@@ -89,6 +105,7 @@ def progressed(label: str) -> Callable[[float], None]:
     It is called in the page's own thread: drawing the bar ends the run where another is wanted,
     as after a click on Stop.
     """
+    st.html(WHILE_RUNNING)
     with st.container(horizontal=True, vertical_alignment="center"):
         bar = st.progress(0.0, f"{label} …", width="stretch")
         st.button("Stop", key=f"stop {label}", icon=":material/stop:", on_click=_ask, args=(None,))
@@ -119,23 +136,23 @@ def _work(whose: Whose) -> tuple[Overview, Tokens, tuple[str, ...], float]:
     took = time.monotonic() - started
     weights = record.n_heads * whose.pairs()
     if weights > ENOUGH and whose.kind != "model":
-        _speed()[0] = took / weights
+        _speed()[0] = (_speed()[0] + took / weights) / 2  # one pass beside another is slow
     return found, tokens, notes, took
 
 
 def _source(whose: Whose) -> tuple[Tokens, WeightedLayer, tuple[str, ...]]:
     """The tokens and the layer's record. Raises TextError, ModelError."""
     if whose.kind != "model":
-        with st.spinner("Queries and keys …"):
-            tokens, record = own_heads(
-                whose.loaded,
-                whose.text.text,
-                kind="layer" if whose.kind == "layer" else "random",
-                layer=whose.layer,
-                n_heads=whose.n_heads,
-                seed=whose.seed,
-                mask=whose.mask(),
-            )
+        tokens, record = own_heads(
+            whose.loaded,
+            whose.text.text,
+            kind="layer" if whose.kind == "layer" else "random",
+            layer=whose.layer,
+            n_heads=whose.n_heads,
+            seed=whose.seed,
+            mask=whose.mask(),
+            progress=progressed("Queries and keys"),
+        )
         return tokens, record, ()
     slot = long_kept.run_slot(*whose.model, whose.text.digest)
     stack, notes = slot.filled(lambda: _model_run(whose))
@@ -146,7 +163,7 @@ def _source(whose: Whose) -> tuple[Tokens, WeightedLayer, tuple[str, ...]]:
         )
     record = stack.layer(whose.layer)
     if isinstance(record, PiecewiseAttention):
-        missing = share(float(record.special_weight.mean()))
+        missing = small_share(float(record.special_weight.mean()))
         notes = (
             f"Each piece has special tokens of its own, such as a start. They get {missing} of a "
             "query's weight on average, and are not in the picture.",
@@ -159,8 +176,17 @@ def _model_run(whose: Whose) -> tuple[Stack | PiecewiseStack, tuple[str, ...]]:
     if not whose.whole:
         label = f"{whose.loaded.title} reads"
         return capture_pieces(whose.loaded, whose.text.text, progress=progressed(label)), ()
-    with st.spinner(f"{whose.loaded.title} reads the text …"):
-        found = capture(whose.loaded, whose.text.text)
+    loaded = whose.loaded
+    tables = FLOAT * whose.n_heads * whose.pairs() * (loaded.n_layers or 1)
+    if tables > MOST_TABLES and not use_own_attention(loaded.model):
+        raise ModelError(
+            f"{loaded.title} computes attention in its own code, which makes whole tables: for "
+            f"this text {in_bytes(tables)}, and at most {in_bytes(MOST_TABLES)} are made here. "
+            "Choose a shorter text, another model, or our own random heads."
+        )
+    st.html(WHILE_RUNNING)
+    with st.spinner(f"{loaded.title} reads the text …"):
+        found = capture(loaded, whose.text.text)
     return next(iter(found.stacks.values())), found.notes
 
 

@@ -19,6 +19,9 @@ from explorer.ui.words import plain, short
 FROM = {"sample": "A sample", "paste": "Paste", "file": "File"}
 REFUSED = "long file refused"
 SHOWN_IN_FIELD = "long paste is"
+LEVEL = """<style>[data-testid="stMain"] [data-testid="stButtonGroup"] button {
+  min-height: 2.5rem; }</style>"""
+"""Buttons as tall as the select boxes beside them, so that the labels of a row stand in a line."""
 
 
 class LongText(NamedTuple):
@@ -34,6 +37,7 @@ def choose(row: DeltaGenerator) -> LongText:
 
     Ends the page with a sentence where there is none yet.
     """
+    st.html(LEVEL)
     with row:
         kind = _choose_kind()
         if kind == "sample":
@@ -48,7 +52,9 @@ def choose(row: DeltaGenerator) -> LongText:
         st.stop()
     if not digest:
         st.info(
-            "Paste a text and press Ctrl+Enter." if kind == "paste" else "Choose a file.",
+            "Paste a text, then press Ctrl+Enter or click beside the field."
+            if kind == "paste"
+            else "Choose a file.",
             icon=":material/info:",
         )
         st.stop()
@@ -85,16 +91,18 @@ def _choose_kind() -> str:
 def _sample() -> LongText:
     first = next(iter(SAMPLES))
     known = SAMPLES.__contains__
-    address.start("sample", first, address.one_of("sample", known, f"Showing “{first}”."))
+    address.start(
+        "sample", first, address.one_of("sample", known, f"Showing “{SAMPLES[first].title}”.")
+    )
     if st.session_state["sample"] not in SAMPLES:
         st.session_state["sample"] = first
     st.selectbox(
         "Sample",
         list(SAMPLES),
         key="sample",
-        format_func=lambda name: f"{SAMPLES[name].title} (about {SAMPLES[name].tokens:,} tokens)",
+        format_func=lambda name: f"{SAMPLES[name].title} · {SAMPLES[name].tokens:,} tokens",
         on_change=long_place.forget,
-        help="These come with Python; nothing is fetched.",
+        help="These come with Python; nothing is fetched. The counts are MiniLM's, about.",
         width=310,
     )
     address.finish("sample", first)

@@ -10,6 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 from explorer.long_sources import MOST_TOKENS, text_tokens
 from explorer.masks import Mask, causal, sliding_window
 from explorer.models import LoadedModel, count_tokens
+from explorer.text import MAX_CHARACTERS
 from explorer.tokens import Tokens
 from explorer.ui import cached, controls, lesson
 from explorer.ui.long_text import LongText
@@ -129,17 +130,21 @@ def _within(
     loaded: LoadedModel, text: LongText, model: tuple[str, str, str]
 ) -> tuple[LongText, Tokens]:
     """The text, cut at the limit where the reader agrees; its tokens. Raises TextError."""
-    tokens = _tokens(loaded, text.text, *model, text.digest)
-    if len(tokens) <= MOST_TOKENS:
+    begin = text.text[:MAX_CHARACTERS]
+    more = "more than " if len(begin) < len(text.text) else ""
+    tokens = _tokens(loaded, begin, *model, text.digest)
+    if len(tokens) <= MOST_TOKENS and not more:
         return text, tokens
+    most = min(MOST_TOKENS, len(tokens))
     st.warning(
-        f"This text has {len(tokens):,} tokens, and at most {MOST_TOKENS:,} are shown at once.",
+        f"This text has {more}{len(tokens):,} tokens, and at most {MOST_TOKENS:,} are shown at "
+        "once.",
         icon=":material/content_cut:",
     )
-    if not controls.choose_yes("cut", f"Read the first {MOST_TOKENS:,} tokens"):
+    if not controls.choose_yes("cut", f"Read the first {most:,} tokens"):
         st.stop()
-    last = tokens.spans[MOST_TOKENS - 1]
-    cut = text.text[: last[1]] if last else text.text
+    last = tokens.spans[most - 1]
+    cut = begin[: last[1]] if last else begin
     text = text._replace(text=cut, digest=f"{text.digest} cut")
     tokens = _tokens(loaded, cut, *model, text.digest)
     return text, tokens

@@ -78,6 +78,17 @@ def test_a_tooltip_holds_the_words_of_both_sides(watched_page: Page, server: Ser
     expect(text).to_contain_text(re.compile(r"Query .*“.*”.*Key .*“.*”.*weight"))
 
 
+def test_steps_in_by_keyboard_keep_the_focus(watched_page: Page, server: Server) -> None:
+    open_page(watched_page, server)
+    closer = watched_page.get_by_role("button", name="In on the strongest")
+    closer.focus()
+    for _ in range(3):
+        watched_page.keyboard.press("Enter")
+        settled(watched_page)
+        expect(closer).to_be_focused()
+    assert "cell=" in watched_page.url
+
+
 def test_a_click_on_a_small_map_chooses_its_head(watched_page: Page, server: Server) -> None:
     open_page(watched_page, server)
     click_cell(watched_page, "long_heads", 1, 2)
@@ -107,6 +118,8 @@ def test_a_long_pass_waits_to_be_asked_for_shows_itself_and_can_be_stopped(
     main.get_by_role("button", name="Compute").click()
     stop = main.get_by_role("button", name="Stop")
     expect(main.get_by_test_id("stProgress")).to_be_visible(timeout=60_000)
+    expect(watched_page.get_by_role("button", name="Stop")).to_have_count(1)  # not Streamlit's too
+    expect(main.get_by_role("button", name="Compute")).to_have_count(0)
     stop.click()
     settled(watched_page, timeout=60)
     expect(main.get_by_role("button", name="Compute")).to_be_visible()

@@ -189,17 +189,25 @@ def test_the_selected_cell_its_row_and_its_column_are_framed() -> None:
 
 
 def test_a_large_map_is_a_picture_with_a_bar_and_the_same_key() -> None:
-    n = 300
+    n = 600
     forbidden = np.triu(np.ones((n, n), bool), 1)
     figure = drawn(np.full((n, n), 0.01, np.float32), forbidden=forbidden)
     assert figure.data[0].type == "image"
     assert figure.data[1].marker.showscale
     assert legend(figure) == ["forbidden by the mask"]
-    assert figure.data[0].customdata.shape == (n, n)
-    assert drawn(np.full((600, 600), 0.01)).data[0].customdata is None
 
 
-@pytest.mark.parametrize(("n", "megabytes"), [(32, 0.05), (128, 0.45), (256, 0.6), (1024, 1.6)])
+def test_up_to_512_tokens_a_tooltip_names_both_tokens() -> None:
+    n = 512  # the image of a larger map can name positions only
+    figure = drawn(np.full((n, n), 0.01, np.float32), query_labels=[f"q{at}" for at in range(n)])
+    assert figure.data[0].type == "heatmap"
+    assert "%{y}" in figure.data[0].hovertemplate
+    assert figure.layout.yaxis2.ticktext[300] == "300: <b>q300</b>"
+
+
+@pytest.mark.parametrize(
+    ("n", "megabytes"), [(32, 0.05), (128, 0.45), (256, 0.6), (512, 1.9), (1024, 1.6)]
+)
 def test_the_map_is_light(n: int, megabytes: float) -> None:
     values = np.random.default_rng(0).random((n, n))
     extra = {"scaled score": values, "dot product": values}

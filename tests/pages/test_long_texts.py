@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from explorer.masks import causal
 from explorer.models import load
 from explorer.ui import long_run, long_whose
 from explorer.ui.long_kept import Slot, keep_text, text_slot
+from explorer.ui.words import small_share
 from tests.pages import driven
 from tests.pages.driven import decoded, said, spec
 
@@ -304,7 +306,7 @@ def test_a_number_that_no_text_has_is_said_so() -> None:
 def test_every_sample_can_be_chosen() -> None:
     app = opened()
     assert app.selectbox(key="sample").options == [
-        f"{each.title} (about {each.tokens:,} tokens)" for each in SAMPLES.values()
+        f"{each.title} · {each.tokens:,} tokens" for each in SAMPLES.values()
     ]
 
 
@@ -336,10 +338,71 @@ def test_a_model_that_reads_no_text_is_refused(model: str, local_models: None) -
     assert app.error
 
 
-def test_a_text_beyond_all_measure_is_refused_with_a_sentence() -> None:
-    app = pasted("word " * 200_001)
+def test_of_a_text_beyond_all_measure_the_beginning_is_offered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(long_whose, "MAX_CHARACTERS", 100)
+    app = pasted("word " * 200_001)  # the tokenizer takes 1,000,000 characters
+    assert "more than 20 tokens" in app.warning[0].value
+    app.toggle(key="cut").set_value(True).run()
     assert not app.exception
-    assert "at most 1,000,000 are read" in app.error[0].value.replace("\\", "")
+    assert weights(app).shape == (20, 20)
+
+
+def test_a_model_that_gives_whole_tables_is_not_asked_for_too_large_ones(
+    local_models: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(long_run, "MOST_TABLES", 1000)
+    app = pasted(SENTENCE, model="local:off-interface", whose="model")
+    assert not app.exception
+    assert "makes whole tables" in app.error[0].value
+    app = pasted(SENTENCE, model="local:window", whose="model")
+    assert app.get("plotly_chart") and not app.error
+
+
+def test_both_parts_of_the_work_tell_how_far_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: dict[str, list[float]] = {}
+
+    def progressed(label: str) -> Callable[[float], None]:
+        return told.setdefault(label, []).append
+
+    monkeypatch.setattr(long_run, "progressed", progressed)
+    assert not pasted(SENTENCE * 60 + "Told.").exception  # more than one piece of 512 tokens
+    assert list(told) == ["Queries and keys", "All weights"]
+    for shares in told.values():
+        assert shares == sorted(shares) and shares[-1] == 1
+
+
+def test_signs_that_turn_the_text_about_are_shown_as_codes() -> None:
+    app = pasted("before \u202eafter \u2067isolated שלום")
+    assert "\u202e" not in page_html(app) and "\u2067" not in page_html(app)
+    assert "⟨U+202E⟩after" in page_html(app)
+    assert "שלום" in page_html(app)
+
+
+def test_a_found_word_stands_near_the_top_of_its_passage() -> None:
+    app = pasted("row\n" * 100 + "zebra" + "\nrow" * 100, find="zebra")
+    (box,) = [part for part in page_html(app).split("<div")[1:] if "passage" in part]
+    assert box.split('<mark class="word">')[0].count("row") == 8
+
+
+def test_one_token_has_one_head_and_no_line_and_no_far_links() -> None:
+    app = pasted("cat")
+    assert "**1 token** · 12 heads" in said(app)
+    assert "no other to look at" in said(app)
+    assert len(app.get("plotly_chart")) == 2  # the map and the small maps
+
+
+def test_a_wrong_distance_of_a_link_names_the_one_that_is_shown() -> None:
+    app = opened(far="7")
+    assert "Showing far 128" in app.warning[0].value
+    assert app.selectbox(key="far").value == 128
+
+
+def test_tiny_shares_are_no_zeros() -> None:
+    given = (0.0, 1e-9, 3.2e-5, 0.0004, 0.0012, 0.25)
+    expected = ["0 %", "0 %", "0.003 %", "0.04 %", "0.1 %", "25.0 %"]
+    assert [small_share(value) for value in given] == expected
 
 
 def test_what_another_window_computes_is_waited_for() -> None:
