@@ -105,23 +105,37 @@ def on_own_token(
     blank = torch.full(shape, torch.nan, dtype=dtype, device=attention.query.device)
     found = {name: blank.clone() for name in ("same", "duplicate", "induction")}
 
+    finite = bool(attention.key.isfinite().all())
+
     @torch.no_grad()
     def look(group: _Group) -> None:
         queries, keys = group.queries[..., None], group.keys[:, None]  # (G, a, 1), (G, 1, c)
         both = torch.cat([keys, (keys + 1).clamp(max=n_k - 1)], -1)  # the token, and what follows
+        allowed = torch.ones_like(both, dtype=torch.bool)[None]  # (1, G, 1, 2c)
+        if attention.mask is not None:
+            allowed = attention.mask.at(queries, both, n_q, n_k)
+            allowed = allowed.reshape(-1, *allowed.shape[-3:])  # (h or 1, G, a, 2c)
         ahead, c = keys - (queries + n_k - n_q), keys.shape[2]  # (G, a, c)
-        wanted = (
-            ("same", ahead != 0, slice(0, c)),
-            ("duplicate", ahead < 0, slice(0, c)),
-            ("induction", (ahead < 0) & (keys + 1 < n_k), slice(c, 2 * c)),
-        )
+        same, followed = allowed[..., :c], allowed[..., c:]
+        wanted = {
+            "same": ((ahead != 0) & same, slice(0, c)),
+            "duplicate": ((ahead < 0) & same, slice(0, c)),
+            "induction": ((ahead < 0) & (keys + 1 < n_k) & followed, slice(c, 2 * c)),
+        }
+        for name, (cells, part) in wanted.items():
+            there = cells.any(-1)  # (h or 1, G, a)
+            found[name][:, group.queries] = torch.where(there, 0.0, torch.nan).to(dtype)
+            wanted[name] = cells.to(dtype), part
         for start in range(0, attention.n_heads, group.heads):
             heads = slice(start, min(start + group.heads, attention.n_heads))
-            weights, allowed = _cells(attention, heads, queries, both)  # (h or 1, G, a, 2c)
-            for name, cells, part in wanted:
-                share = (weights[..., part] * cells).sum(-1)  # (h, G, a)
-                share.masked_fill_(~(cells & allowed[..., part]).any(-1), torch.nan)
-                found[name][heads, group.queries] = share
+            weights = _weights(attention, heads, queries, both)  # (h, G, a, 2c)
+            for name, (cells, part) in wanted.items():
+                own = cells if len(cells) == 1 else cells[heads]
+                counted = weights[..., part] * own
+                if not finite:  # a forbidden key that is not a number is no part of the sum
+                    counted = torch.where(own > 0, counted, 0.0)
+                # NaN, where there is no such key, stays NaN.
+                found[name][heads, group.queries] += counted.sum(-1)
 
     groups = list(_groups(attention, marks))
     for done, _ in enumerate(over_cores(look, groups), 1):
@@ -188,12 +202,11 @@ def _in_reach(
         start += len(some)
 
 
-def _cells(
-    attention: Attention, heads: slice, queries: Tensor, keys: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Weights at the cells of G groups, (h, G, a, c), and where the mask allows them.
+def _weights(attention: Attention, heads: slice, queries: Tensor, keys: Tensor) -> Tensor:
+    """Weights at the cells of G groups, (h, G, a, c), as if no mask forbade them.
 
-    The heads are those of whole key/value heads.
+    The heads are those of whole key/value heads. A forbidden score may be far above the others
+    of its row; what comes out is at most 1 there.
     """
     share = attention.n_heads // attention.n_kv_heads
     assert attention.scale is not None and attention.row_lse is not None
@@ -201,20 +214,15 @@ def _cells(
     k = _at(attention.key[heads.start // share : heads.stop // share], keys[:, 0])  # (…, G, c, d)
     k = k if share == 1 else k.repeat_interleave(share, 0)
     dtype = torch.promote_types(q.dtype, torch.float32)
+    scores = (q.to(dtype) * attention.scale) @ k.to(dtype).transpose(2, 3)
     bias = attention.bias
     if bias is not None:
         bias = bias if bias.shape[0] == 1 else bias[heads]
         bias = bias[:, queries if bias.shape[1] > 1 else 0, keys if bias.shape[2] > 1 else 0]
-    dots = q.to(dtype) @ k.to(dtype).transpose(2, 3)
-    scores = scored(dots, attention.scale, bias, attention.softcap)
-    allowed = torch.ones(1, *scores.shape[1:], dtype=torch.bool, device=scores.device)
-    if attention.mask is not None:
-        n_q, n_k = attention.query_length, attention.key_length
-        allowed = attention.mask.at(queries, keys, n_q, n_k).reshape(-1, *scores.shape[1:])
-        allowed = allowed if len(allowed) == 1 else allowed[heads]
-        scores.masked_fill_(~allowed, -torch.inf)
+    if bias is not None or attention.softcap is not None:
+        scores = scored(scores, 1.0, bias, attention.softcap)
     lse = _at(attention.row_lse[heads, :, None], queries[..., 0]).to(dtype)  # (h, G, a, 1)
-    return scores.sub_(lse.masked_fill(lse == -torch.inf, 0.0)).exp_(), allowed
+    return scores.sub_(lse.masked_fill(lse == -torch.inf, 0.0)).clamp_(max=0.0).exp_()
 
 
 def _at(vectors: Tensor, places: Tensor) -> Tensor:

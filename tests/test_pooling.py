@@ -288,6 +288,19 @@ def test_what_is_not_a_number_shows_in_its_bins() -> None:
     assert not found.picture.mean[2:].isnan().any()
 
 
+def test_a_forbidden_key_that_is_not_a_number_spoils_no_row_that_may_not_use_it() -> None:
+    attention, tokens = text_record(causal())
+    last = max(at for at, word in enumerate(TEXT) if word == "cat")
+    marks = marks_of(tokens, tokens)
+    expected = overview(attention, 8, marks=marks).per_query
+    attention.key[0, last] = torch.nan
+    found = overview(attention, 8, marks=marks).per_query
+    for name in QUICK:
+        a, b = found[name][:2, :last], expected[name][:2, :last]
+        np.testing.assert_allclose(a, b, atol=1e-6, err_msg=name)
+    assert found["same"][:2, last].isnan().all() and not found["same"][2:, last].isnan().any()
+
+
 def test_progress_runs_from_little_to_all_in_the_callers_thread() -> None:
     shares: list[float] = []
     threads = set()
