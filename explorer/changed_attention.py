@@ -13,7 +13,7 @@ from torch import Tensor
 
 from explorer.attention import Attention
 from explorer.interventions import SCALE_RULES, Intervention
-from explorer.masks import Mask, Positions, positions
+from explorer.masks import Mask, Positions, only_keys, positions
 
 
 def changed(
@@ -205,7 +205,7 @@ class ChangedAttention:
 
 def _without(barred: Tensor) -> Mask:
     """No query may use the keys marked True."""
-    return Mask("without some keys", lambda q, k, n_q, n_k: (q >= 0) & ~barred.to(k.device)[k])
+    return only_keys(~barred, "without some keys")
 
 
 def _of_head(mask: Mask | None, head: int) -> Mask | None:

@@ -139,7 +139,7 @@ def zoomed(
     chosen = positions(heads, attention.n_heads, "heads").tolist()
     if rows[1] - rows[0] <= size and keys[1] - keys[0] <= size:
         weights = window(attention, rows, keys, chosen)
-        barred = ~_allowed(attention, chosen, rows, keys)
+        barred = ~attention.allowed(chosen, slice(*rows), slice(*keys))
         borders = tuple(range(rows[0], rows[1] + 1)), tuple(range(keys[0], keys[1] + 1))
         return Picture(*borders, weights, weights, barred)
     if not isinstance(attention, Attention):
@@ -228,12 +228,6 @@ def _picture(found: Found, rows: tuple[int, int], keys: tuple[int, int], size: i
         tuple(start + each for each in edges(stop - start, size)) for start, stop in (rows, keys)
     )
     return Picture(down, across, found.mean, found.largest, found.forbidden)
-
-
-def _allowed(
-    attention: WeightedLayer, heads: list[int], rows: tuple[int, int], keys: tuple[int, int]
-) -> Tensor:
-    return attention.allowed(heads, slice(*rows), slice(*keys))
 
 
 def _check(size: int) -> None:

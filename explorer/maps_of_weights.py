@@ -89,25 +89,27 @@ def pooled(
     row_bins, key_bins = _bins(rows, size), _bins(keys, size)
     n_rows, n_keys = int(row_bins[-1]) + 1, int(key_bins[-1]) + 1
     kept: Found | None = None
+    left = torch.zeros(0)  # (h or 1, row bins, key bins): where the mask leaves anything
     for at, used in _blocks(layer, rows, keys):
         weights = layer.weights(heads, at, used)  # (h, rows, keys)
         allowed = layer.allowed(heads, at, used).to(weights.device)  # (h or 1, rows, keys)
         if kept is None:
             kept = _nothing(weights, len(allowed), rows[1] - rows[0], n_rows, n_keys)
+            left = weights.new_zeros(len(allowed), n_rows, n_keys)
         inside = slice(at.start - rows[0], at.stop - rows[0])
         across = key_bins[used.start - keys[0] : used.stop - keys[0]].to(weights.device)
         down = row_bins[inside].to(weights.device)
         kept.counts[:, inside] = allowed.sum(-1)
         _put(weights, down, across, kept.mean, "sum")
         _put(weights, down, across, kept.largest, "amax")
-        _put(allowed.to(weights.dtype), down, across, kept.on_features, "amax")
+        _put(allowed.to(weights.dtype), down, across, left, "amax")
         if look is not None:
             look(at, used, weights, allowed)
         if progress is not None:
             progress(inside.stop / (rows[1] - rows[0]))
     assert kept is not None  # a window has at least one row
     per_bin = torch.bincount(row_bins, minlength=n_rows).to(kept.mean)
-    return kept._replace(mean=kept.mean / per_bin[:, None], forbidden=kept.on_features == 0)
+    return kept._replace(mean=kept.mean / per_bin[:, None], forbidden=left == 0)
 
 
 def forbidden(layer: WeightedLayer, size: int) -> Tensor:
@@ -126,11 +128,10 @@ def forbidden(layer: WeightedLayer, size: int) -> Tensor:
 
 
 def _nothing(like: Tensor, lead: int, length: int, n_rows: int, n_keys: int) -> Found:
-    """Room for what is found; `on_features` counts what the mask leaves of a bin."""
-    empty = like.new_zeros(len(like), n_rows, n_keys)
-    left = like.new_zeros(lead, n_rows, n_keys)
+    """Room for what is found."""
+    empty, none = like.new_zeros(len(like), n_rows, n_keys), like.new_zeros(0)
     counts = torch.zeros(lead, length, dtype=torch.int64, device=like.device)
-    return Found(like.new_zeros(0), counts, empty, empty.clone(), left > 0, {}, left)
+    return Found(none, counts, empty, empty.clone(), none > 0, {}, none)
 
 
 def _blocks(

@@ -255,6 +255,19 @@ def padding(lengths: int | Sequence[int] | Tensor, side: str = "right") -> Mask:
     return Mask(f"padding on the {side}", rule, key_range, open_range)
 
 
+def only_keys(chosen: Bool[Tensor, " key_length"], name: str) -> Mask:
+    """Every query may use the keys marked True, and no other."""
+    used = chosen.nonzero().flatten()
+    first, stop = (int(used[0]), int(used[-1]) + 1) if len(used) else (0, 0)
+    open_stop = stop if stop - first == len(used) else first  # none is known where there are gaps
+    return Mask(
+        name,
+        lambda q, k, n_q, n_k: (q >= 0) & chosen.to(k.device)[k],
+        lambda *_: (first, stop),
+        lambda *_: (first, open_stop),
+    )
+
+
 def custom(matrix: Tensor | Sequence[Sequence[bool]]) -> Mask:
     """A written-out mask, (..., query_length, key_length): True where the query may use the key.
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 from transformers.masking_utils import bidirectional_mask_function, causal_mask_function
 
-from explorer.masks import Mask, causal, sliding_window, within
+from explorer.masks import Mask, causal, only_keys, sliding_window, within
 
 
 class CannotStandIn(Exception):
@@ -40,7 +40,7 @@ class ModelMask:
         keys = real[self.key_offset : self.key_offset + key_length]
         if len(keys) == key_length and bool(keys.all()):
             return base
-        padded = _real_keys(keys)
+        padded = only_keys(keys, "padding")
         return padded if base is None else base & padded
 
     def _base(self, number: int, aligned: int | None) -> Mask | None:
@@ -91,19 +91,6 @@ class ModelMask:
     @classmethod
     def __torch_function__(cls, function: Any, *others: Any, **more: Any) -> Any:
         raise CannotStandIn("its code computes with the mask")
-
-
-def _real_keys(real: Tensor) -> Mask:
-    """A mask of the keys that are no padding."""
-    used = real.nonzero().flatten()
-    first, stop = (int(used[0]), int(used[-1]) + 1) if len(used) else (0, 0)
-    open_stop = stop if stop - first == len(used) else first  # none is known where there are gaps
-    return Mask(
-        "padding",
-        lambda q, k, n_q, n_k: (q >= 0) & real.to(k.device)[k],
-        lambda *_: (first, stop),
-        lambda *_: (first, open_stop),
-    )
 
 
 def _window_of(mask_function: Callable[..., Any]) -> Mask | None:

@@ -159,7 +159,8 @@ class Pass:
         mask = self.attention.mask
         for tile in tiles(mask, self.window, block, self.size, self.sizes.keys, self.device):
             run = tile.keys
-            self._count(block, tile)
+            allowed = self._allowed(tile, n_rows)
+            self._count(block, tile, allowed)
             start, stop = self.keys[0] + run.start, self.keys[0] + run.stop
             features = ahead = None
             if self.wants_rows:
@@ -171,7 +172,7 @@ class Pass:
                 if start < own + n_rows - 1 and stop - 1 > own:
                     queries = torch.arange(n_rows, device=self.device, dtype=self.dtype)
                     ahead = (places[:, None] - queries).clamp_(min=0)
-                    if not bool(((ahead > 0) & self._allowed(tile, n_rows)).any()):
+                    if allowed is not None and not bool(((ahead > 0) & allowed).any()):
                         ahead = None
                 features = features[None]
             slots, all_ahead = slice(at, at + run.parts), start >= own + n_rows - 1
@@ -180,8 +181,10 @@ class Pass:
             at += run.parts
         return prepared
 
-    def _allowed(self, tile: Tile, n_rows: int) -> Tensor:
-        """What the mask leaves of a tile, (h or 1, keys, rows)."""
+    def _allowed(self, tile: Tile, n_rows: int) -> Tensor | None:
+        """What the mask leaves of a tile, (h or 1, keys, rows); None where it leaves all."""
+        if not tile.barred:
+            return None
         shape = len(self.counts), tile.keys.stop - tile.keys.start, n_rows
         allowed = torch.ones(shape, dtype=torch.bool, device=self.device)
         for where, barred in tile.barred:
@@ -197,15 +200,14 @@ class Pass:
         most = torch.full_like(barred, torch.inf, dtype=self.dtype)
         return most.masked_fill_(barred, NEVER)
 
-    def _count(self, block: Run, tile: Tile) -> None:
+    def _count(self, block: Run, tile: Tile, allowed: Tensor | None) -> None:
         """Adds the keys that a tile leaves its rows, and the bins in which it leaves any."""
         run, rows = tile.keys, slice(block.start, block.stop)
         self.counts[:, rows] += run.stop - run.start
         anything: Tensor | bool = True
-        if tile.barred:
+        if allowed is not None:
             for _, barred in tile.barred:
                 self.counts[:, rows] -= barred.sum(1)
-            allowed = self._allowed(tile, block.stop - block.start)
             by_bins = allowed.view(-1, run.parts, run.length, block.parts, block.length)
             anything = by_bins.any(2).any(3).transpose(1, 2)  # (h or 1, row bins, key bins)
         with self.adding:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from explorer.attention import Attention
 from explorer.interventions import SCALE_RULES
-from explorer.masks import Mask, causal, sliding_window
+from explorer.masks import Mask, causal, only_keys, sliding_window
 from explorer.stacks import AnyAttention, Stack
 from explorer.tokens import Tokens
 from explorer.weighing import WAYS, average, missing, rollout, shares
@@ -192,8 +192,7 @@ def _masked(own: Mask | None, look: Look, keys: Tokens) -> Mask | None:
     if look.mask == "none":
         if not any(keys.padding):
             return None
-        real = ~torch.tensor(keys.padding)
-        return Mask("padding", lambda q, k, n_q, n_k: (q >= 0) & real.to(k.device)[k])
+        return only_keys(~torch.tensor(keys.padding), "padding")
     top = causal() if look.mask == "causal" else sliding_window(look.window)
     return top if own is None else own & top
 

@@ -134,7 +134,6 @@ def add(job: Pass, block: Run, prepared: list[Prepared], group: slice, sums: Til
         lse = job.lse[group, rows]  # (g, rows)
         factors = torch.exp2(sums.shifts - _log2_known(lse)[:, None]).to(job.dtype)
         masses *= factors[:, tile_of]
-        own = masses.sum(1)
     else:
         top = job.zeros(len(heads), masses.shape[2])
         sink = None if a.sinks is None else a.sinks[heads].to(job.dtype)[:, None] * LOG2E  # (g, 1)
@@ -149,7 +148,9 @@ def add(job: Pass, block: Run, prepared: list[Prepared], group: slice, sums: Til
         lse = (total.log2().to(job.row_lse.dtype) + top) / LOG2E
         share = torch.where(total > 0, total.reciprocal(), 0.0)[:, None]
         masses *= share  # weights from here on
-        factors, own = factors * share, own * share[:, 0]
+        factors = factors * share
+        if job.wants_rows:
+            job.of_rows["sum"][group, rows] = own * share[:, 0]
     job.row_lse[group, rows] = lse
     log2 = _log2_known(lse).to(job.dtype)
     if sums.tops.numel():
@@ -169,7 +170,8 @@ def add(job: Pass, block: Run, prepared: list[Prepared], group: slice, sums: Til
                 job.maxima[group, bins].scatter_reduce_(2, at.expand_as(tops), tops, "amax")
     if not job.wants_rows:
         return
-    kept, mass = job.of_rows, own
+    kept = job.of_rows
+    mass = kept["sum"][group, rows]  # (g, rows)
     on_scores = (sums.products * factors).sum(1)  # Σ w·s, in log2
     if shifted:
         on_scores += (sums.shifts[:, tile_of] * masses).sum(1)
@@ -182,7 +184,6 @@ def add(job: Pass, block: Run, prepared: list[Prepared], group: slice, sums: Til
         first = after.index(True)
         beyond = masses[:, prepared[first].slots.start :].sum(1)
         ahead += by_tile[:, -1, first:].sum(1) - places * beyond
-    kept["sum"][group, rows] = mass
     kept["entropy"][group, rows] = ((log2 * mass - on_scores) / LOG2E).clamp(min=0)
     kept["ahead"][group, rows] = ahead
     kept["back"][group, rows] = (ahead - on_features[:, -1] + places * mass).clamp(min=0)

@@ -17,6 +17,7 @@ from explorer.masks import (
     custom,
     everything,
     one_sequence,
+    only_keys,
     padding,
     positions,
     prefix,
@@ -116,6 +117,18 @@ def test_a_block_equals_that_part_of_the_whole(data: st.DataObject) -> None:
     keys = slice(start, data.draw(st.integers(start, n_k)))
     block = mask.block(n_q, n_k, rows, keys)
     np.testing.assert_array_equal(block.numpy(), table[rows][:, keys])
+
+
+@pytest.mark.parametrize(
+    ("chosen", "reach", "opened"),
+    [("..xxx", (2, 5), (2, 5)), (".x.x.", (1, 4), (1, 1)), (".....", (0, 0), (0, 0))],
+)
+def test_chosen_keys_alone_are_allowed_to_every_query(
+    chosen: str, reach: tuple[int, int], opened: tuple[int, int]
+) -> None:
+    mask = only_keys(torch.tensor([letter == "x" for letter in chosen]), "chosen")
+    assert rows_of(mask, 3, 5) == [chosen] * 3
+    assert mask.key_range(0, 2, 3, 5) == reach and mask.open_range(0, 2, 3, 5) == opened
 
 
 @given(st.data())
