@@ -13,24 +13,28 @@ from playwright.sync_api import Browser, Page, expect
 from scripts.browser import Server, settled
 from tests.browser.checks import Watch, overflow, serious_violations
 
-TINY = "train_d_k=4&train_heads=1&train_steps=1000"
+LONG = "train_d_k=4&train_heads=1&train_steps=1000&train_seeds=5"  # over a minute: none ends early
 PATIENCE = 150.0  # seconds: shared cores
 
 
 def workers(server: Server) -> set[int]:
     """The training processes of this server that have work: those made ready have none yet."""
     port = server.url.rsplit(":", 1)[1]
-    for process in psutil.process_iter():
-        try:
-            if port in process.cmdline() and "streamlit" in process.cmdline():
-                return {
-                    child.pid
-                    for child in process.children()
-                    if "explorer.training_worker" in child.cmdline()
-                }
-        except psutil.Error:
-            continue
-    return set()
+    apps = (one for one in psutil.process_iter() if {port, "streamlit"} <= set(command(one)))
+    return {
+        child.pid
+        for app in apps
+        for child in app.children()
+        if "explorer.training_worker" in command(child)
+    }
+
+
+def command(process: psutil.Process) -> list[str]:
+    """The words it was started with; none once it has ended, as others go on being listed."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -41,7 +45,7 @@ def until(true: Callable[[], bool]) -> None:
 
 
 def start(page: Page, server: Server) -> None:
-    page.goto(f"{server.url}/training?{TINY}")
+    page.goto(f"{server.url}/training?{LONG}")
     settled(page, timeout=PATIENCE)
     page.get_by_role("button", name="Start").click()
     expect(page.get_by_text(re.compile(r"^[1-9]\d* % done"))).to_be_visible(timeout=1000 * PATIENCE)
