@@ -39,6 +39,8 @@ MAC_APPS = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 )
 DOWNLOAD_SECONDS = 300
+PATIENCE = 120.0
+"""Seconds that a page may take: its first view loads a model, and cores may be shared."""
 
 
 class NoChromiumError(RuntimeError):
@@ -230,7 +232,7 @@ _QUIET = """
 _TWO_FRAMES = "() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))"
 
 
-def settled(page: Page, *, timeout: float = 30, quiet: float = 0.3) -> Page:
+def settled(page: Page, *, timeout: float = PATIENCE, quiet: float = 0.3) -> Page:
     """The same page, once the script has finished, nothing is stale and the plots are painted.
 
     It must stay so for `quiet` seconds: a click takes a moment to start a run.

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from scripts.browser import ROOT, NoChromiumError, Server, launch, serve
+from scripts.browser import PATIENCE, ROOT, NoChromiumError, Server, launch, serve
 from tests.browser.checks import Watch
 
 PICTURES = ROOT / "test-results"
@@ -48,6 +48,7 @@ def chromium() -> Iterator[Browser]:
             browser = launch(playwright)
         except NoChromiumError as error:
             pytest.skip(str(error))
+        expect.set_options(timeout=1000 * PATIENCE)
         yield browser
         browser.close()
 
@@ -62,6 +63,7 @@ def watched_page(chromium: Browser, request: pytest.FixtureRequest) -> Iterator[
     options: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}}
     options |= getattr(request, "param", {})
     context = chromium.new_context(**options)
+    context.set_default_timeout(1000 * PATIENCE)
     watch = Watch()
     yield watch.on(context.new_page())
     context.close()

@@ -28,7 +28,7 @@ WIDE = pytest.mark.parametrize(
 
 def open_page(page: Page, server: Server, query: str = "") -> None:
     page.goto(f"{server.url}/all_heads?{query}")
-    settled(page, timeout=60)
+    settled(page)
 
 
 def chosen_everywhere(page: Page, name: str) -> None:
@@ -69,13 +69,13 @@ def test_the_most_previous_token_like_head_is_compared_with_its_opposite_and_sen
     sentence = page.get_by_text(re.compile("Of 71 other heads")).inner_text()
     page.goto("about:blank")
     page.goto(link)
-    settled(page, timeout=60)
+    settled(page)
     assert page.get_by_text(re.compile("Of 71 other heads")).inner_text() == sentence
     least = re.search(r"and (L\d+H\d+) the least", sentence)
     assert least
     page.get_by_role("link", name=re.compile(rf"Compare L\d+H\d+ with {least[1]}$")).click()
     page.wait_for_url(re.compile(r"/compare\?"))
-    settled(page, timeout=60)
+    settled(page)
     layer, head = re.findall(r"\d+", least[1])
     for what, number in (("Layer", layer), ("Head", head)):
         shown = page.get_by_role("combobox", name=what, exact=True).nth(1)

@@ -13,7 +13,6 @@ from tests.browser.checks import overflow, serious_violations
 from tests.headed_models import save_headed_models
 
 MODEL = "model=local:writer&text=a+cat+a+cat"
-PATIENT = 60
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +25,8 @@ def writers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def visit(page: Page, server: Server, link: str = MODEL) -> Page:
     page.goto(f"{server.url}/continue_text?{link}")
-    settled(page, timeout=PATIENT)
-    expect(added(page, 0).first).to_be_visible(timeout=1000 * PATIENT)
+    settled(page)
+    expect(added(page, 0).first).to_be_visible()
     return page
 
 
@@ -39,7 +38,7 @@ def added(page: Page, side: int) -> Locator:
 def test_a_click_and_the_arrow_keys_choose_a_token(watched_page: Page, writers: Server) -> None:
     page = visit(watched_page, writers, MODEL + "&change=off_L0")
     added(page, 1).nth(4).click()
-    settled(page, timeout=PATIENT)
+    settled(page)
     assert "picked=5" in page.url
     for side in (0, 1):
         expect(added(page, side).nth(4)).to_have_attribute("aria-pressed", "true")
@@ -48,7 +47,7 @@ def test_a_click_and_the_arrow_keys_choose_a_token(watched_page: Page, writers: 
     expect(added(page, 1).nth(5)).to_be_focused()
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile("picked=6"))
-    settled(page, timeout=PATIENT)
+    settled(page)
     expect(added(page, 1).nth(5)).to_be_focused()
 
 
@@ -56,18 +55,18 @@ def test_step_by_step_and_a_link_that_shows_the_same(watched_page: Page, writers
     link = MODEL + "&change=off_L0&temperature=1.0&draw_seed=3&written=0"
     page = watched_page
     page.goto(f"{writers.url}/continue_text?{link}")
-    settled(page, timeout=PATIENT)
+    settled(page)
     expect(page.get_by_text("No token is added yet")).to_be_visible()
     for count in (1, 2):
         page.get_by_role("button", name="Next token").click()
         expect(added(page, 1)).to_have_count(count)
-        settled(page, timeout=PATIENT)
+        settled(page)
     assert "written=2" in page.url
     texts = [added(page, side).all_text_contents() for side in (0, 1)]
     visit(page, writers, page.url.partition("?")[2])
     assert [added(page, side).all_text_contents() for side in (0, 1)] == texts
     page.get_by_role("button", name="Run to 20").click()
-    settled(page, timeout=PATIENT)
+    settled(page)
     assert "written" not in page.url
     assert [added(page, side).all_text_contents()[:2] for side in (0, 1)] == texts
 
@@ -76,11 +75,11 @@ def test_a_change_goes_along_to_what_if_and_back(watched_page: Page, writers: Se
     page = visit(watched_page, writers, MODEL + "&change=off_L1H2")
     page.get_by_test_id("stMain").get_by_role("link", name="What if").click()
     page.wait_for_url(re.compile("/what_if"))
-    expect(page.get_by_text("Layer 1, head 2: switched off")).to_be_visible(timeout=1000 * PATIENT)
-    settled(page, timeout=PATIENT)
+    expect(page.get_by_text("Layer 1, head 2: switched off")).to_be_visible()
+    settled(page)
     page.get_by_test_id("stSidebar").get_by_role("link", name="Continue").click()
     page.wait_for_url(re.compile("/continue_text"))
-    expect(page.get_by_text("Layer 1, head 2: switched off")).to_be_visible(timeout=1000 * PATIENT)
+    expect(page.get_by_text("Layer 1, head 2: switched off")).to_be_visible()
     expect(added(page, 1).first).to_be_visible()
 
 

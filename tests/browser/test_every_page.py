@@ -26,8 +26,8 @@ each_page = pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def check(page: Page, server: Server) -> None:
     """The page that is open shows its title, no error, and shuts nobody out."""
     log_before = len(server.log)
-    settled(page, timeout=60)  # seconds; the first run loads a model
-    page.get_by_role("heading", level=1).first.wait_for(timeout=10_000)
+    settled(page)
+    page.get_by_role("heading", level=1).first.wait_for()
     assert page.get_by_test_id("stException").count() == 0
     assert not tracebacks(server.log[log_before:])
     assert not (found := serious_violations(page)), "\n".join(found)

@@ -19,7 +19,6 @@ WIDE = pytest.mark.parametrize(
     "watched_page", [{"viewport": {"width": 1440, "height": 1000}}], indirect=True
 )
 pytestmark = WIDE
-PATIENT = 60  # seconds; the first view of a model loads it
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +38,7 @@ def heads(watched_page: Page, with_models: Server) -> Page:
 
 def visit(page: Page, url: str) -> Page:
     page.goto(url)
-    return settled(page, timeout=PATIENT)
+    return settled(page)
 
 
 def text_field(page: Page) -> Locator:
@@ -52,7 +51,7 @@ def edit(page: Page, text: str) -> None:
     if len(text) < LONGEST:  # the page has run when the text stands in the address
         query = "text => new URL(location).searchParams.get('text') === text"
         page.wait_for_function(query, arg=text)
-    settled(page, timeout=PATIENT)
+    settled(page)
 
 
 def outlined(page: Page, key: str, rows: int, columns: int) -> tuple[float, float]:
@@ -249,7 +248,7 @@ def test_a_text_too_long_is_cut_when_asked(heads: Page) -> None:
     expect(heads.get_by_text("the last 90 be cut off")).to_be_visible()
     heads.get_by_text("Cut the text to fit").click()
     expect(heads.get_by_text("90 tokens at the end were cut off")).to_be_visible()
-    settled(heads, timeout=PATIENT)
+    settled(heads)
 
 
 def test_quick_choices_while_the_page_runs_all_count(heads: Page) -> None:
@@ -258,7 +257,7 @@ def test_quick_choices_while_the_page_runs_all_count(heads: Page) -> None:
     text_field(heads).press("Control+Enter")
     click_cell(heads, "all_heads", 4, 9)
     expect(heading(heads, 4, 9)).to_be_visible()
-    settled(heads, timeout=PATIENT)
+    settled(heads)
     assert text_field(heads).input_value() == "Typed at once"
     assert len(map_values(heads)) == 5
     for part in ("layer=4", "head=9", "text=Typed+at+once"):
@@ -273,8 +272,8 @@ def test_two_readers_see_their_own_texts(heads: Page, chromium: Browser) -> None
     text_field(other).fill("yours and theirs")
     text_field(heads).press("Control+Enter")
     text_field(other).press("Control+Enter")
-    settled(heads, timeout=PATIENT)
-    settled(other, timeout=PATIENT)
+    settled(heads)
+    settled(other)
     assert (len(map_values(heads)), len(map_values(other))) == (3, 5)
     context.close()
     assert not watch.faults
@@ -289,11 +288,11 @@ def test_a_model_that_is_not_there_is_told_and_one_can_go_back(heads: Page, type
     model.fill(typed)
     model.press("Enter")
     message = heads.get_by_text(re.compile("is not on this computer|is no model id"))
-    expect(message).to_be_visible(timeout=20_000)
+    expect(message).to_be_visible()
     model.click()
     heads.get_by_role("option", name="MiniLM L6").click()
     expect(message).to_have_count(0)
-    settled(heads, timeout=PATIENT)
+    settled(heads)
     expect(heading(heads, 0, 0)).to_be_visible()
 
 

@@ -23,7 +23,7 @@ INK = """(name) => {
 def open_page(page: Page, server: Server, query: str = "") -> None:
     page.set_viewport_size({"width": 1280, "height": 1400})
     page.goto(f"{server.url}/lines?{query}")
-    settled(page, timeout=60)
+    settled(page)
     expect(page.locator(".stage[data-drawn=yes]")).to_be_visible()
 
 

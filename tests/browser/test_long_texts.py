@@ -20,7 +20,7 @@ def open_page(page: Page, server: Server, query: str = "", height: int = 1300) -
     assert size is not None
     page.set_viewport_size({"width": size["width"], "height": height})
     page.goto(f"{server.url}/long_texts?{query}")
-    settled(page, timeout=120)
+    settled(page)
 
 
 def drag(page: Page, start: tuple[int, int], end: tuple[int, int]) -> None:
@@ -57,7 +57,7 @@ def test_boxes_lead_to_a_word_pair_back_leads_out_and_a_link_shows_the_same(
 
     other = watched_page.context.new_page()
     other.goto(watched_page.url)
-    settled(other, timeout=60)
+    settled(other)
     assert other.get_by_text(re.compile(r"^Query .* gives key")).text_content() == (
         sentence.text_content()
     )
@@ -117,11 +117,11 @@ def test_a_long_pass_waits_to_be_asked_for_shows_itself_and_can_be_stopped(
     assert watched_page.get_by_test_id("stPlotlyChart").count() == 0
     main.get_by_role("button", name="Compute").click()
     stop = main.get_by_role("button", name="Stop")
-    expect(main.get_by_test_id("stProgress")).to_be_visible(timeout=60_000)
+    expect(main.get_by_test_id("stProgress")).to_be_visible()
     expect(watched_page.get_by_role("button", name="Stop")).to_have_count(1)  # not Streamlit's too
     expect(main.get_by_role("button", name="Compute")).to_have_count(0)
     stop.click()
-    settled(watched_page, timeout=60)
+    settled(watched_page)
     expect(main.get_by_role("button", name="Compute")).to_be_visible()
 
 

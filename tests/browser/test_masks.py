@@ -14,7 +14,7 @@ PICTURES = ("mask_map", "scores_map", "masked_map", "weights_map")
 
 def opened(page: Page, server: Server, query: str) -> Page:
     page.goto(f"{server.url}/masks?{query}")
-    return settled(page, timeout=60, quiet=1.0)  # the page may be drawn anew for its width
+    return settled(page, quiet=1.0)  # the page may be drawn anew for its width
 
 
 def middle(page: Page, key: str, row: int, column: int) -> tuple[float, float]:

@@ -35,7 +35,7 @@ def with_models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def visit(page: Page, url: str) -> Page:
     page.goto(url)
-    return settled(page, timeout=60)
+    return settled(page)
 
 
 def test_a_model_is_opened_in_other_pages_and_its_memory_freed(
@@ -46,11 +46,11 @@ def test_a_model_is_opened_in_other_pages_and_its_memory_freed(
     page.get_by_role("button", name="Free the memory").click()
     expect(page.get_by_text("No model is in memory.")).to_be_visible()
     page.get_by_role("button", name="Load the model again").click()
-    expect(page.get_by_text("229 kB", exact=False).first).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("229 kB", exact=False).first).to_be_visible()
     main = page.get_by_test_id("stMain")
     main.get_by_role("link", name="All heads").click()
     expect(page.get_by_role("heading", name="All heads", level=1)).to_be_visible()
-    settled(page, timeout=60)
+    settled(page)
     assert "model=local%3Atwo-stacks" in page.url or "model=local:two-stacks" in page.url
 
 

@@ -20,7 +20,7 @@ RINGED = """() => {
 def open_page(page: Page, server: Server, query: str = "", height: int = 1600) -> None:
     page.set_viewport_size({"width": page.viewport_size["width"], "height": height})  # type: ignore[index]
     page.goto(f"{server.url}/real_heads?{query}")
-    settled(page, timeout=60)
+    settled(page)
 
 
 def click_head(page: Page, layer: int, head: int) -> None:
@@ -54,7 +54,7 @@ def test_a_click_on_a_point_opens_that_head_and_the_link_leads_to_it(
     settled(watched_page)
     watched_page.get_by_role("link", name="Open L0H2 in Heads").click()
     watched_page.wait_for_url(re.compile(r"/heads\?"))
-    settled(watched_page, timeout=60)
+    settled(watched_page)
     heading(watched_page, 0, 2)
     expect(watched_page.get_by_label("Text", exact=True)).to_have_value("A short walk")
 

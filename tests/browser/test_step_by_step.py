@@ -14,7 +14,7 @@ from tests.browser.plots import click_cell
 def open_page(page: Page, server: Server, query: str, height: int = 1900) -> None:
     page.set_viewport_size({"width": page.viewport_size["width"], "height": height})  # type: ignore[index]
     page.goto(f"{server.url}/step_by_step?{query}")
-    settled(page, timeout=60)
+    settled(page)
 
 
 def test_a_click_on_a_cell_opens_its_arithmetic(watched_page: Page, server: Server) -> None:

@@ -10,11 +10,10 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from scripts.browser import Server, settled
+from scripts.browser import PATIENCE, Server, settled
 from tests.browser.checks import Watch, overflow, serious_violations
 
 LONG = "train_d_k=4&train_heads=1&train_steps=1000&train_seeds=5"  # over a minute: none ends early
-PATIENCE = 150.0  # seconds: shared cores
 
 
 def workers(server: Server) -> set[int]:
@@ -46,9 +45,9 @@ def until(true: Callable[[], bool]) -> None:
 
 def start(page: Page, server: Server) -> None:
     page.goto(f"{server.url}/training?{LONG}")
-    settled(page, timeout=PATIENCE)
+    settled(page)
     page.get_by_role("button", name="Start").click()
-    expect(page.get_by_text(re.compile(r"^[1-9]\d* % done"))).to_be_visible(timeout=1000 * PATIENCE)
+    expect(page.get_by_text(re.compile(r"^[1-9]\d* % done"))).to_be_visible()
 
 
 def test_two_browsers_train_at_once_and_closing_one_ends_its_work_alone(
@@ -67,7 +66,7 @@ def test_two_browsers_train_at_once_and_closing_one_ends_its_work_alone(
     assert both - his <= workers(cold_server)  # the other's go on
     expect(other.get_by_text(re.compile(r"\d+ % done"))).to_be_visible()
     other.get_by_role("button", name="Stop").click()
-    expect(other.get_by_text("Stopped.")).to_be_visible(timeout=1000 * PATIENCE)
+    expect(other.get_by_text("Stopped.")).to_be_visible()
     assert not workers(cold_server) & both
     second.close()
     assert not watch.faults, "\n".join(watch.faults)
@@ -80,11 +79,11 @@ def test_two_browsers_train_at_once_and_closing_one_ends_its_work_alone(
 )
 def test_a_phone_shows_a_training_to_its_end(watched_page: Page, server: Server) -> None:
     watched_page.goto(f"{server.url}/training?train_d_k=4&train_heads=1&train_steps=50")
-    settled(watched_page, timeout=PATIENCE)
+    settled(watched_page)
     watched_page.get_by_role("button", name="Start").click()
     again = watched_page.get_by_role("button", name="Start again")
-    expect(again).to_be_enabled(timeout=1000 * PATIENCE)
-    settled(watched_page, timeout=PATIENCE)
+    expect(again).to_be_enabled()
+    settled(watched_page)
     expect(watched_page.get_by_text("The runs in numbers")).to_be_visible()
     assert overflow(watched_page) == 0
     assert serious_violations(watched_page) == []

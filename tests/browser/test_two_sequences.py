@@ -26,7 +26,7 @@ def with_models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def opened(page: Page, server: Server, query: str = "") -> Page:
     page.goto(f"{server.url}/two_sequences?{query}")
-    return settled(page, timeout=60, quiet=1.0)  # it may be drawn anew for its width
+    return settled(page, quiet=1.0)  # it may be drawn anew for its width
 
 
 def test_each_axis_names_its_own_text(watched_page: Page, server: Server) -> None:
