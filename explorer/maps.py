@@ -22,7 +22,7 @@ from explorer.metrics import WeightedLayer
 from explorer.pooled_pass import Found
 from explorer.pooling import Progress, passed
 from explorer.row_measures import TokenMarks
-from explorer.row_numbers import features_of, numbers_of
+from explorer.row_numbers import marked_keys, numbers_of
 from explorer.tiles import edges
 
 __all__ = [
@@ -102,13 +102,13 @@ def overview(
     if not isinstance(attention, Attention):
         found, per_query = maps_of_weights.overview(attention, size, marks, same_sequence, progress)
         return Overview(attention, _picture(found, (0, n_q), (0, n_k), size), per_query)
-    features = None if marks is None else features_of(marks)
+    marked = None if marks is None else marked_keys(marks)
     found = passed(
         attention,
         size,
         heads=range(attention.n_heads),
         of_rows=True,
-        features=features,
+        marked=marked,
         progress=_part_of(progress, 0.0, 0.9),
     )
     kept = dataclasses.replace(attention, row_lse=found.lse)

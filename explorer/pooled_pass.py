@@ -38,8 +38,8 @@ class Found(NamedTuple):
     """(h, rows) each: "sum" and "entropy" of the weights, "largest", "ahead" Σ w·max(j − i, 0),
     "back" Σ w·max(i − j, 0), and the weight on "first", "self", "previous" and "next" (0 where
     there is no such key)."""
-    on_features: Tensor
-    """(features, h, rows): Σ w·feature."""
+    on_marked: Tensor
+    """(kinds, h, rows): the weight on all keys of a kind."""
 
 
 class Sizes(NamedTuple):
@@ -73,8 +73,10 @@ class Prepared(NamedTuple):
     (h or 1, keys, rows) each."""
     slots: slice
     """Where its parts of bins stand among those of the block."""
-    features: Tensor | None
-    """(1, features + 1, keys); the last is the key's place, counted from the block's first row."""
+    places: Tensor | None
+    """(1, 1, keys), counted from the place of the block's first row."""
+    marked: tuple[Tensor, ...]
+    """The keys of each kind, counted from the tile's first."""
     ahead: Tensor | None
     """(keys, rows): max(j − i, 0), where some keys stand ahead, some do not, and the mask leaves
     any of them."""
@@ -93,7 +95,8 @@ class Pass:
     lse: Tensor | None
     wants_largest: bool
     wants_rows: bool
-    features: Tensor | None
+    marked: Tensor | None
+    """(kinds, n_k): the keys whose weight is summed, a row for each kind."""
     stopped: threading.Event = field(default_factory=threading.Event)
     adding: threading.Lock = field(default_factory=threading.Lock)
 
@@ -129,8 +132,7 @@ class Pass:
         self.row_lse = torch.zeros(h, n_rows, dtype=exact, device=self.device)
         names = ("sum", "entropy", "largest", "ahead", "back", FIRST, *NEIGHBOURS)
         self.of_rows = {name: self.zeros(h, n_rows) for name in names if self.wants_rows}
-        n_features = 0 if self.features is None else len(self.features)
-        self.on_features = self.zeros(n_features, h, n_rows)
+        self.on_marked = self.zeros(0 if self.marked is None else len(self.marked), h, n_rows)
 
     def zeros(self, *shape: int) -> Tensor:
         return torch.zeros(shape, dtype=self.dtype, device=self.device)
@@ -145,7 +147,7 @@ class Pass:
             self.maxima,
             ~self.open[own],
             self.of_rows,
-            self.on_features,
+            self.on_marked,
         )
 
     def empty(self, *shape: int) -> Tensor:
@@ -162,22 +164,22 @@ class Pass:
             allowed = self._allowed(tile, n_rows)
             self._count(block, tile, allowed)
             start, stop = self.keys[0] + run.start, self.keys[0] + run.stop
-            features = ahead = None
+            places = ahead = None
+            marked: tuple[Tensor, ...] = ()
             if self.wants_rows:
                 places = torch.arange(start, stop, device=self.device, dtype=self.dtype) - own
-                features = places[None]
-                if self.features is not None:
-                    given = self.features[:, start:stop].to(self.device, self.dtype)
-                    features = torch.cat([given, features])
+                if self.marked is not None:
+                    kinds = self.marked[:, start:stop].to(self.device)
+                    marked = tuple(kind.nonzero().flatten() for kind in kinds)
                 if start < own + n_rows - 1 and stop - 1 > own:
                     queries = torch.arange(n_rows, device=self.device, dtype=self.dtype)
                     ahead = (places[:, None] - queries).clamp_(min=0)
                     if allowed is not None and not bool(((ahead > 0) & allowed).any()):
                         ahead = None
-                features = features[None]
+                places = places[None, None]
             slots, all_ahead = slice(at, at + run.parts), start >= own + n_rows - 1
             penalties = tuple((where, self._penalty(barred)) for where, barred in tile.barred)
-            prepared.append(Prepared(tile, penalties, slots, features, ahead, all_ahead))
+            prepared.append(Prepared(tile, penalties, slots, places, marked, ahead, all_ahead))
             at += run.parts
         return prepared
 

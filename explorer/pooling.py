@@ -38,7 +38,7 @@ def passed(
     lse: Tensor | None = None,
     largest: bool = True,
     of_rows: bool = False,
-    features: Tensor | None = None,
+    marked: Tensor | None = None,
     progress: Progress | None = None,
 ) -> Found:
     """One pass over some heads, or over a window of them, in at most size × size bins.
@@ -50,7 +50,7 @@ def passed(
     """
     rows = rows or (0, attention.query_length)
     keys = keys or (0, attention.key_length)
-    job = Pass(attention, size, tuple(heads), rows, keys, lse, largest, of_rows, features)
+    job = Pass(attention, size, tuple(heads), rows, keys, lse, largest, of_rows, marked)
     total, done = rows[1] - rows[0], 0
     for block in _over_workers(job):
         done += block.stop - block.start

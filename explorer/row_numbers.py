@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from explorer.attention import Attention, scored
@@ -27,16 +27,16 @@ CELLS = 1 << 19
 PerQuery = Float[Tensor, "n_heads query_length"]
 
 
-def _features(marks: TokenMarks) -> dict[str, Tensor]:
+def _kinds(marks: TokenMarks) -> dict[str, Tensor]:
     """The kinds of keys of which there are any, (n_k,) each."""
     kinds = {"special": marks.special, "punctuation": marks.punctuation}
     return {name: keys for name, keys in kinds.items() if bool(keys.any())}
 
 
-def features_of(marks: TokenMarks) -> Float[Tensor, "features key_length"] | None:
-    """What a pass has to sum the weights on for `numbers_of`: 1 for a key that counts."""
-    there = list(_features(marks).values())
-    return torch.stack(there).float() if there else None
+def marked_keys(marks: TokenMarks) -> Bool[Tensor, "kinds key_length"] | None:
+    """The keys whose weight a pass has to sum for `numbers_of`, a row for each kind."""
+    there = list(_kinds(marks).values())
+    return torch.stack(there) if there else None
 
 
 def numbers_of(
@@ -65,7 +65,7 @@ def numbers_of(
         there = (own + step >= 0) & (own + step < n_k)
         numbers[name] = torch.where(there, sums[name], torch.nan)
     if marks is not None:
-        numbers |= zip(_features(marks), found.on_features, strict=True)
+        numbers |= zip(_kinds(marks), found.on_marked, strict=True)
         if same_sequence:
             numbers |= on_own_token(attention, marks, progress)
     blank = torch.full_like(sums["sum"], torch.nan)

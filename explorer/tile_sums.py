@@ -34,8 +34,10 @@ class TileSums:
     """(g, tiles, rows): Σ exp2(score − shift) · (score − shift)."""
     ahead: Tensor
     """(g, tiles, rows): Σ exp2(score − shift) · max(j − i, 0), of tiles with keys on both sides."""
-    features: Tensor
-    """(g, features + 1, tiles, rows): Σ exp2(score − shift) · feature."""
+    places: Tensor
+    """(g, tiles, rows): Σ exp2(score − shift) · (the key's place − that of the first row)."""
+    marked: Tensor
+    """(g, kinds, tiles, rows): Σ exp2(score − shift) over the keys of a kind."""
     scores: dict[str, Tensor]
     """(g, rows): the score of the first key, and of the neighbours; NEVER where there is none."""
 
@@ -55,17 +57,17 @@ def tile_sums(
     shifted = any(job.unsafe[head] for head in heads)
     known = None if job.lse is None else _log2_known(job.lse[group, block.start : block.stop])
     with_tops = job.wants_largest or job.wants_rows or (shifted and known is None)
-    n_features = 1 + len(job.on_features) if job.wants_rows else 0
     sums = TileSums(
         job.empty(g, n_slots, n_rows),
         job.empty(g, n_slots if with_tops else 0, n_rows),
         job.zeros(g, len(prepared), n_rows),
         job.zeros(g, len(prepared), n_rows),
         job.zeros(g, len(prepared), n_rows),
-        job.zeros(g, n_features, len(prepared), n_rows),
+        job.zeros(g, len(prepared), n_rows),
+        job.zeros(g, len(job.on_marked), len(prepared), n_rows),
         {name: job.zeros(g, n_rows) + NEVER for name in (FIRST, *NEIGHBOURS) if job.wants_rows},
     )
-    for number, (tile, penalties, slots, features, ahead, _) in enumerate(prepared):
+    for number, (tile, penalties, slots, places, marked, ahead, _) in enumerate(prepared):
         run = tile.keys
         keys = slice(job.keys[0] + run.start, job.keys[0] + run.stop)
         shape = (g, run.stop - run.start, n_rows)
@@ -99,8 +101,11 @@ def tile_sums(
             continue
         x = torch.exp2(s, out=buffers[1][: math.prod(shape)].view(shape))
         torch.sum(x.view(by_bins), 2, out=sums.masses[:, slots])
-        assert features is not None
-        sums.features[:, :, number] = torch.bmm(features.expand(g, -1, -1), x)
+        assert places is not None
+        sums.places[:, number] = torch.bmm(places.expand(g, -1, -1), x)[:, 0]
+        for kind, of_kind in enumerate(marked):
+            if len(of_kind):  # often few: a product with all keys would read all of them
+                torch.sum(x.index_select(1, of_kind), 1, out=sums.marked[:, kind, number])
         torch.sum(s.mul_(x), 1, out=sums.products[:, number])
         if ahead is not None:
             torch.sum(torch.mul(x, ahead, out=s), 1, out=sums.ahead[:, number])
@@ -175,20 +180,20 @@ def add(job: Pass, block: Run, prepared: list[Prepared], group: slice, sums: Til
     on_scores = (sums.products * factors).sum(1)  # Σ w·s, in log2
     if shifted:
         on_scores += (sums.shifts[:, tile_of] * masses).sum(1)
-    by_tile = sums.features * factors[:, None]  # (g, features + 1, tiles, rows)
-    on_features = by_tile.sum(2)
+    on_places = sums.places * factors  # (g, tiles, rows)
     places = torch.arange(masses.shape[2], device=job.device, dtype=job.dtype)
     ahead = (sums.ahead * factors).sum(1)
     after = [one.all_ahead for one in prepared]  # False, …, True
     if any(after):
         first = after.index(True)
         beyond = masses[:, prepared[first].slots.start :].sum(1)
-        ahead += by_tile[:, -1, first:].sum(1) - places * beyond
+        ahead += on_places[:, first:].sum(1) - places * beyond
     kept["entropy"][group, rows] = ((log2 * mass - on_scores) / LOG2E).clamp(min=0)
     kept["ahead"][group, rows] = ahead
-    kept["back"][group, rows] = (ahead - on_features[:, -1] + places * mass).clamp(min=0)
+    kept["back"][group, rows] = (ahead - on_places.sum(1) + places * mass).clamp(min=0)
     if n_tiles:
         kept["largest"][group, rows] = torch.exp2(sums.tops.amax(1))
     for name, scores in sums.scores.items():
         kept[name][group, rows] = torch.exp2(scores - log2)
-    job.on_features[:, group, rows] = on_features[:, :-1].transpose(0, 1)
+    on_marked = (sums.marked * factors[:, None]).sum(2)  # (g, kinds, rows)
+    job.on_marked[:, group, rows] = on_marked.transpose(0, 1)
