@@ -53,15 +53,13 @@ def lines(
     y_ticks: Mapping[Any, str] | None = None,
     x_range: Range | None = None,
     y_range: Range | None = None,
-    marker_at: int | float | None = None,
-    marker_text: str = "",
     hover: str = "%{y:.3~g}",
     title: str | None = None,
 ) -> go.Figure:
     """The lines, with a legend below where there are two or more; `width` holds the whole figure.
 
     Ticks are value: text. Ranges are in the data's units, and fit the data by themselves.
-    `marker_at` draws an upright at that x. `hover` is how a value reads in its tooltip.
+    `hover` is how a value reads in its tooltip.
     """
     colors = ink(theme)
     hues = head_colors(len(series), theme)
@@ -83,10 +81,6 @@ def lines(
     up = _axis(colors, y_title, y_log, y_ticks, y_range)
     layout["legend"] |= {"orientation": "h", "entrywidth": entry, "y": -50 / height}
     layout |= {"showlegend": rows > 0, "dragmode": False, "xaxis": across, "yaxis": up}
-    if marker_at is not None:
-        layout |= _upright(
-            colors, marker_at, marker_text, x_log, _is_late(series, marker_at, x_log)
-        )
     return go.Figure(data=traces or [frame.NOTHING], layout=layout)
 
 
@@ -170,24 +164,3 @@ def _legend(series: Sequence[Line], room: int | float) -> tuple[int, int]:
     entry = round(max(6.6 * len(line.name) for line in series)) + 6
     in_a_row = max(1, int(room // (entry + LEGEND_SAMPLE)))
     return entry, -(-len(series) // in_a_row)
-
-
-def _is_late(series: Sequence[Line], at: int | float, log: bool) -> bool:
-    """Whether a place lies in the right half, so that a note on it must stand on its left."""
-    every = np.concatenate([_numbers(line.x, log) for line in series] or [np.array([at])])
-    ends = np.array([np.nanmin(every), np.nanmax(every), at], dtype=np.float64)
-    low, high, place = np.log10(ends) if log else ends
-    return bool(place > (low + high) / 2)
-
-
-def _upright(colors: Ink, at: int | float, text: str, log: bool, late: bool) -> dict[str, Any]:
-    line = {"color": colors.accent, "width": 2, "dash": "dot"}
-    shape = {"type": "line", "x0": at, "x1": at, "yref": "paper", "y0": 0, "y1": 1, "line": line}
-    found: dict[str, Any] = {"shapes": [shape]}
-    if text:
-        place = float(np.log10(at)) if log else at  # notes on a log axis lie at the logarithm
-        note = {"x": place, "y": 1, "yref": "paper", "text": escape(text), "showarrow": False}
-        side, shift = ("right", -4) if late else ("left", 4)
-        note |= {"xanchor": side, "yanchor": "top", "xshift": shift}
-        found["annotations"] = [note | {"font": frame.font(colors, strong=True)}]
-    return found

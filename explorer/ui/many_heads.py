@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import streamlit as st
+from torch import Tensor
 
 from explorer.arithmetic import concatenated
+from explorer.attention import Attention
+from explorer.cores import workers
 from explorer.figures.grid import grid_alt, heads_grid
 from explorer.figures.matrix import matrix_alt, matrix_parts
 from explorer.figures.still import still
@@ -18,7 +22,6 @@ from explorer.multihead import MultiHeadAttention
 from explorer.ui import frame, lesson, width
 from explorer.ui.outline import outline
 from explorer.ui.plotly_click import Click, cell_clicks
-from explorer.ui.quiz import Choice, Question
 from explorer.ui.still_picture import still_picture
 from explorer.ui.words import share
 
@@ -29,7 +32,38 @@ MOST_TOKENS = 32
 QUIET = {"displayModeBar": False}
 LABELS = 72  # pixels beside a picture
 MOST_OF_THEM = 0.99
+METRICS = ("entropy_share", "distance", "self")
 NARROW = 400  # pixels of half the page: with less, three pictures stand under one another
+
+Numbers = npt.NDArray[np.float32]
+
+
+class Found(NamedTuple):
+    """What the layer does with the text."""
+
+    weights: Numbers
+    """(n_heads, n, n)"""
+    metrics: dict[str, list[float]]
+    """By name, a number a head."""
+    side_by_side: Numbers
+    """The heads' outputs, (n, n_heads · d_v)."""
+    output: Numbers
+    """The layer's, (n, d_out)."""
+
+    @classmethod
+    def of(cls, attention: Attention) -> Found:
+        """Worked out on one core: two would wait for each other, as the browser needs one too."""
+        return workers().submit(cls._of, attention).result()
+
+    @classmethod
+    def _of(cls, attention: Attention) -> Found:
+        metrics = layer_metrics(attention, names=METRICS)
+        return cls(
+            _array(attention.weights()),
+            {name: values.tolist() for name, values in metrics.items()},
+            _array(concatenated(attention)),
+            _array(attention.joined()),
+        )
 
 
 class Split(NamedTuple):
@@ -37,6 +71,7 @@ class Split(NamedTuple):
 
     sizes: HeadSizes
     lesson: lesson.Lesson
+    found: Found
 
     @property
     def fixed(self) -> bool:
@@ -55,7 +90,7 @@ def choose() -> Split:
             built = lesson.model_layer(text, lesson.choose_layer(), MOST_TOKENS)
             record = built.attention
             sizes = HeadSizes(record.n_heads * record.d_k, record.n_heads, record.n_kv_heads)
-            return Split(sizes, built)
+            return Split(sizes, built, Found.of(record))
         source = lesson.choose_source()._replace(d_model=D_MODEL)
         tokens, x, about = lesson.vectors_of(text, source, MOST_TOKENS)
         d_model = x.shape[1]
@@ -64,9 +99,13 @@ def choose() -> Split:
         n_kv_heads = lesson.pick("split_kv", "Key/value heads", kv_options, n_heads)
         seed = lesson.pick("split_seed", "Seed", range(100))
     own = MultiHeadAttention(d_model, n_heads, n_kv_heads=n_kv_heads, seed=seed)
-    return Split(
-        HeadSizes(d_model, n_heads, n_kv_heads), lesson.own_layer(tokens, x, own, about, seed)
-    )
+    built = workers().submit(lesson.own_layer, tokens, x, own, about, seed).result()
+    return Split(HeadSizes(d_model, n_heads, n_kv_heads), built, Found.of(built.attention))
+
+
+def _array(values: Tensor) -> Numbers:
+    numbers: Numbers = np.ascontiguousarray(values.detach().float().cpu().numpy())
+    return numbers
 
 
 def choose_head(split: Split) -> int:
@@ -76,9 +115,11 @@ def choose_head(split: Split) -> int:
 
 def grid(split: Split, head: int) -> None:
     """All heads side by side; a click chooses one."""
-    weights = split.lesson.attention.weights()[None].numpy()  # (1, n_heads, n, n)
     figure = heads_grid(
-        weights, layer_numbers=[0], theme=frame.theme(), width_px=width.column() - LABELS
+        split.found.weights[None],
+        layer_numbers=[0],
+        theme=frame.theme(),
+        width_px=width.column() - LABELS,
     )
     figure.update_yaxes(title_text="", showticklabels=False, ticks="")
     length = len(split.lesson.tokens)
@@ -101,8 +142,7 @@ def _choose(click: Click, split: Split) -> None:
 
 def each_head(split: Split) -> None:
     """A row for each head: which keys and values it uses, and how it looks."""
-    names = ("entropy_share", "distance", "self")
-    found = layer_metrics(split.lesson.attention, names=names)
+    found = split.found.metrics
     group = split.sizes.n_heads // split.sizes.n_kv_heads
     heads = range(split.sizes.n_heads)
     st.table(
@@ -110,16 +150,21 @@ def each_head(split: Split) -> None:
             {
                 "head": [f"H{head}" for head in heads],
                 "keys and values of": [f"key/value head {head // group}" for head in heads],
-                "entropy, of its maximum": [share(v) for v in found["entropy_share"].tolist()],
-                "distance": [f"{v:.1f} tokens" for v in found["distance"].tolist()],
-                "on itself": [share(v) for v in found["self"].tolist()],
+                "entropy, of its maximum": [share(v) for v in found["entropy_share"]],
+                "distance": [f"{v:.1f} tokens" for v in found["distance"]],
+                "on itself": [share(v) for v in found["self"]],
             }
         ).set_index("head"),
     )
 
 
 def say_split(split: Split) -> None:
-    """The division in words."""
+    """The division in words, in one place: what follows stays where it is, and is not redrawn."""
+    with st.container():
+        _say_split(split)
+
+
+def _say_split(split: Split) -> None:
     sizes = split.sizes
     st.markdown(
         f"The vectors have **d_model = {sizes.d_model}** numbers. **{sizes.n_heads}** "
@@ -191,20 +236,18 @@ def joined(split: Split) -> None:
         + ("" if attention.output_bias is None else " This model then adds a bias.")
     )
     assert W_O is not None  # our own layer and the bundled model have one
-    side_by_side, whole = concatenated(attention), attention.joined()  # (n, h · d_v), (n, d_out)
     rows = split.lesson.tokens.texts
     dimensions = [str(number) for number in range(sizes.d_model)]
     starts = range(sizes.d_k, sizes.d_model, sizes.d_k)
     pictures = (
-        ("joined_heads", "Heads side by side", side_by_side, rows, starts),
-        ("joined_W_O", "W_O", W_O.flatten(0, 1), dimensions, ()),  # (h · d_v, d_out)
-        ("joined_output", "The layer's output", whole, rows, ()),
+        ("joined_heads", "Heads side by side", split.found.side_by_side, rows, starts),
+        ("joined_W_O", "W_O", _array(W_O.flatten(0, 1)), dimensions, ()),  # (h · d_v, d_out)
+        ("joined_output", "The layer's output", split.found.output, rows, ()),
     )
     room = max(width.column() * 2 // 3 - 100, 160) if width.column() >= NARROW else 240
     large = sizes.d_model > D_MODEL  # a model's vectors, in which a few numbers are far larger
     with st.container(horizontal=True, gap="medium"):
-        for key, name, values, labels, blocks in pictures:
-            numbers = np.ascontiguousarray(values.detach().float().cpu().numpy())
+        for key, name, numbers, labels, blocks in pictures:
             most = float(np.quantile(np.abs(numbers), MOST_OF_THEM)) if large else None
             parts = matrix_parts(
                 numbers,
@@ -225,54 +268,3 @@ def joined(split: Split) -> None:
             f"Colours fit {MOST_OF_THEM:.0%} of each picture's numbers; the few beyond have the "
             "colour of the end."
         )
-
-
-QUESTIONS = (
-    Question(
-        "A layer with d_model = 48 goes from 4 heads to 8. What becomes of d_k?",
-        (
-            Choice("It falls from 12 to 6", "Right: 48 / 4 = 12 and 48 / 8 = 6.", True),
-            Choice("It stays", "The heads share d_model: twice as many get half as much each."),
-            Choice("It grows", "More heads leave less for each: d_k = d_model / heads."),
-        ),
-    ),
-    Question(
-        "Do 8 heads need more parameters than 4?",
-        (
-            Choice(
-                "Yes, twice as many",
-                "Each head's projections are half as large, so it evens "
-                "out: W_Q, W_K, W_V and W_O keep their sizes.",
-            ),
-            Choice(
-                "No, the same",
-                "Right: 8 projections to 6 numbers have as many parameters as 4 to 12.",
-                True,
-            ),
-            Choice(
-                "Yes, for W_O",
-                "W_O takes the heads side by side, which are d_model numbers "
-                "however they are divided.",
-            ),
-        ),
-    ),
-    Question(
-        "With grouped queries, heads 0 and 1 share a key/value head. Are their weights equal?",
-        (
-            Choice(
-                "Yes: same keys, same weights",
-                "The queries differ: each head asks its own question of the shared keys.",
-            ),
-            Choice(
-                "No: each has its own queries",
-                "Right. Only keys and values are shared, which saves memory when a model writes.",
-                True,
-            ),
-            Choice(
-                "Only for the first token",
-                "Nothing is special about the first token here; "
-                "each head has its own queries everywhere.",
-            ),
-        ),
-    ),
-)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
 
 from explorer.figures.distribution import Panel, distributions, sorted_weights
@@ -15,6 +14,7 @@ from explorer.saturation import softmax
 from explorer.scaling import SCALED, UNSCALED, scores
 from explorer.ui import frame, lesson, scaling_curves, scaling_verdict, width
 from explorer.ui.scaling_choice import Choice, choose, keyed, pairs, saturated
+from explorer.ui.still_picture import still_picture
 
 __all__ = ["at_this_size", "choose", "headline", "in_words", "over_sizes"]
 
@@ -62,28 +62,22 @@ def at_this_size(chosen: Choice) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         st.markdown(f"**The scores** of {chosen.n_pairs:,} pairs of q and k")
-        show(
+        still_picture(
             distributions(histograms, x_title="score", theme=theme, width=pixels),
-            "scores",
-            f"Histograms at d_k {chosen.d_k}. " + _notes(histograms),
+            key="scaling_chart_scores",
+            alt=f"Histograms at d_k {chosen.d_k}. " + _notes(histograms),
         )
     with right:
         st.markdown(f"**One query's weights** over its {chosen.n_keys:,} keys, after softmax")
-        show(
+        still_picture(
             sorted_weights(bars, theme=theme, width=pixels),
-            "weights",
-            f"Weights at d_k {chosen.d_k}, the largest first. " + _notes(bars),
+            key="scaling_chart_weights",
+            alt=f"Weights at d_k {chosen.d_k}, the largest first. " + _notes(bars),
         )
 
 
 def _notes(panels: list[Panel]) -> str:
     return ", ".join(f"{panel.name}: {panel.note}" for panel in panels) + "."
-
-
-def show(figure: go.Figure, key: str, alt: str) -> None:
-    """A figure in our own theme, with words for those who can't see it."""
-    config = {"displayModeBar": False}
-    st.plotly_chart(figure, key=f"scaling_chart_{key}", theme=None, config=config, alt=alt)
 
 
 def in_words(chosen: Choice) -> None:

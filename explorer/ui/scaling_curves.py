@@ -23,6 +23,7 @@ from explorer.ui.scaling_choice import (
     pairs,
     saturated,
 )
+from explorer.ui.scaling_upright import upright
 
 TICKS = {d_k: f"{d_k:,}" for d_k in POWERS[::2]}
 BOTH = ((UNSCALED, "unscaled"), (SCALED, "scaled by 1/√d_k"))
@@ -52,13 +53,12 @@ def _draw(chosen: Choice, shown: Shown, series: list[Line], y_title: str, **more
         x_ticks=TICKS,
         width=width.column(),
         height=280,
-        marker_at=chosen.d_k,
-        marker_text=f"d_k = {chosen.d_k:,}",
         **more,
     )
     config = {"displayModeBar": False}
     key = f"scaling_chart_{shown.key}"
     st.plotly_chart(figure, key=key, theme=None, config=config, alt=shown.alt)
+    upright(key, chosen.d_k)
 
 
 def _hues(n: int) -> list[str]:

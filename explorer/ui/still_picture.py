@@ -13,7 +13,8 @@ from typing import Any
 import streamlit as st
 
 from explorer.figures.still import Still
-from explorer.ui.plotly_click import Click
+from explorer.ui import unseen
+from explorer.ui.plotly_click import Click, handled, tell
 
 HERE = Path(__file__).parent
 HTML = '<div class="still"><div class="still-picture" role="img"></div></div>'
@@ -33,16 +34,7 @@ CSS = """
 def still_picture(
     still: Still, *, key: str, alt: str, on_click: Callable[[Click], None] | None = None
 ) -> None:
-    """Shows the picture; `on_click` is called with the cell before the page runs.
-
-    The same cell can be clicked again.
-    """
-
-    def changed() -> None:
-        click = Click.from_browser(st.session_state[key].cell)
-        if click is not None and on_click is not None:
-            on_click(click)
-
+    """Shows the picture; `on_click` is called with each click as that of `cell_clicks` is."""
     _component()(
         key=key,
         data={
@@ -57,8 +49,9 @@ def still_picture(
             "answers": [answer._asdict() for answer in still.answers],
             "alt": alt,
             "clicks": on_click is not None,
+            "handled": handled(key),
         },
-        on_cell_change=changed,
+        on_cell_change=lambda: tell(key, on_click or (lambda _: None)),
         width=still.width,
         height=still.height,
     )
@@ -70,6 +63,6 @@ def _component() -> Callable[..., Any]:
         "still_picture",
         html=HTML,
         css=CSS,
-        js=(HERE / "still_picture.js").read_text("utf-8"),
+        js=(HERE / "still_picture.js").read_text("utf-8") + unseen.CLICKS,
         isolate_styles=False,
     )

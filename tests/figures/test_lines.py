@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from explorer.figures.lines import Line, lines
 
@@ -54,16 +53,6 @@ def test_ranges_are_in_the_datas_units() -> None:
     )
     assert figure.layout.xaxis.range == (0, 3)
     assert figure.layout.yaxis.range == (0, 10)
-
-
-@pytest.mark.parametrize(("at", "side"), [(2, "left"), (64, "right")])
-def test_the_upright_has_its_note_where_there_is_room(at: int, side: str) -> None:
-    figure = lines(
-        [Line("a", [1, 100], [1, 2])], **TITLES, x_log=True, marker_at=at, marker_text="here"
-    )
-    (shape,), (note,) = figure.layout.shapes, figure.layout.annotations
-    assert shape.x0 == shape.x1 == at
-    assert note.x == pytest.approx(np.log10(at)) and note.xanchor == side
 
 
 def test_the_legend_has_room_below_only_where_it_tells_lines_apart() -> None:

@@ -12,7 +12,7 @@ from explorer.capture import capture
 from explorer.metrics import layer_metrics
 from explorer.models import load
 from explorer.ui.lesson import TEXT
-from explorer.ui.many_heads import QUESTIONS
+from explorer.ui.many_heads_questions import QUESTIONS
 from tests.pages import driven
 from tests.pages.driven import said, still
 

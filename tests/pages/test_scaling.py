@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,27 +11,16 @@ from streamlit.testing.v1 import AppTest
 
 from explorer.ui.scaling import VIEWS
 from explorer.ui.scaling_questions import QUESTIONS
+from tests.pages import driven
+from tests.pages.driven import answer_all, said
 
-PAGE = Path(__file__).parents[2] / "pages" / "scaling.py"
-
-
-def opened(**address: str) -> AppTest:
-    app = AppTest.from_file(PAGE, default_timeout=120)
-    for name, value in address.items():
-        app.query_params[name] = value
-    app.run()
-    assert not app.exception, app.exception
-    return app
+opened = partial(driven.opened, "scaling")
 
 
 def metric(app: AppTest, number: int) -> tuple[float, float]:
     """A headline: without the scale, and with it."""
     without, with_scale = app.metric[number].value.replace("\N{MINUS SIGN}", "-").split(" → ")
     return float(without), float(with_scale)
-
-
-def said(app: AppTest) -> str:
-    return " ".join(element.value for element in (*app.markdown, *app.warning, *app.caption))
 
 
 def test_at_512_the_scores_deviate_by_23_unscaled_and_1_scaled() -> None:
@@ -143,10 +132,4 @@ def test_another_seed_gives_other_numbers_and_says_so() -> None:
 
 
 def test_every_answer_of_the_questions_gives_its_reason() -> None:
-    app = opened()
-    for number, question in enumerate(QUESTIONS):
-        for choice in question.choices:
-            app.radio(key=f"scaling_question_{number}").set_value(choice.text).run()
-            shown = app.success if choice.right else app.warning
-            assert choice.reason in [element.value for element in shown]
-        assert sum(choice.right for choice in question.choices) == 1
+    answer_all(opened(), "scaling", QUESTIONS)
