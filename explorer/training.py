@@ -256,7 +256,7 @@ def train(settings: RunSettings) -> Iterator[Measurement]:
 def seconds_per_step(settings: RunSettings, steps: int = 5) -> float:
     """What a step costs one core of this machine: the least of some, in this thread's own time.
 
-    Right where the thread's operations have one thread each, as in `streaming.workers()`.
+    Right where the thread's operations have one thread each, as in `cores.workers()`.
     """
     run = Run(settings)
     least = math.inf

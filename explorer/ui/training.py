@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
+from explorer.cores import workers
 from explorer.cost import in_time
 from explorer.jobs import State
-from explorer.streaming import workers
 from explorer.training import Measurement, Run, RunSettings, example
 from explorer.training_summary import run_table, step_table
 from explorer.ui import background, training_figures, training_words

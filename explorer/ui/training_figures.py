@@ -16,8 +16,8 @@ from explorer.masks import causal
 from explorer.training import Measurement
 from explorer.training_summary import Run, band
 from explorer.ui import frame, width
+from explorer.ui.chart import chart
 
-QUIET = {"displayModeBar": False}
 LABELS = 72  # pixels beside a grid
 LARGEST_GRID = 560
 HEIGHT = 210
@@ -114,7 +114,7 @@ def maps(key: str, measured: Measurement) -> None:
         width_px=min(width.column() - LABELS, LARGEST_GRID, 230 * n_heads),
     )
     alt = grid_alt(n_layers, n_heads, length, length)
-    st.plotly_chart(figure, key=key, theme=None, config=QUIET, width="content", alt=alt)
+    chart(figure, key, alt)
 
 
 def _line(
@@ -154,7 +154,7 @@ def _draw(
     )
     st.markdown(f"**{title}**")
     alt = f"{title} over the steps; the numbers stand in the table below."
-    st.plotly_chart(figure, key=f"train_{key}", theme=None, config=QUIET, alt=alt, width="content")
+    chart(figure, f"train_{key}", alt)
 
 
 def _colors() -> list[str]:

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, field
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from explorer.cores import workers
 from explorer.cost import in_time
 from explorer.jobs import Job
 from explorer.small_model import SmallModel
-from explorer.streaming import workers
 from explorer.training import Measurement, RunSettings, seconds_per_step
 from explorer.training_worker import from_json
 from explorer.ui import background

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from explorer.jobs import Job
 from explorer.training import Run, RunSettings
 from explorer.training_worker import to_json
 from explorer.ui import background
 from explorer.ui.training_choice import PRESETS, USUAL, scale_of
+from tests.pages import driven
+from tests.pages.driven import said
 
-PAGE = Path(__file__).parents[2] / "pages" / "training.py"
 SMALL = {"train_d_k": "4", "train_heads": "1", "train_steps": "50"}
+opened = partial(driven.opened, "training")
 
 
 class Finished(Job):
@@ -55,20 +57,8 @@ def real_pool() -> Iterator[Callable[[], Any]]:
     background.pool.clear()
 
 
-def opened(**address: str) -> AppTest:
-    app = AppTest.from_file(PAGE, default_timeout=240)
-    for name, value in address.items():
-        app.query_params[name] = value
-    return app.run()
-
-
-def said(app: AppTest) -> str:
-    return " ".join(element.value for element in (*app.markdown, *app.caption))
-
-
 def test_the_untrained_models_are_the_first_thing_shown() -> None:
     app = opened()
-    assert not app.exception
     assert any("Before the first step" in each.value for each in app.subheader)
     assert list(app.dataframe[0].value.columns) == ["2 layers", "1 layer"]
     assert "37,248 and 20,736 parameters" in said(app)  # worked out in the next test
@@ -92,7 +82,6 @@ def test_nothing_is_started_by_a_link(finished: list[Job]) -> None:
 @pytest.mark.parametrize("preset", list(PRESETS))
 def test_each_preset_opens_with_its_settings(preset: str) -> None:
     app = opened(train_preset=preset)
-    assert not app.exception
     for name, value in (USUAL | PRESETS[preset].sets).items():
         assert app.selectbox(key=name).value == value
     assert PRESETS[preset].about in [each.value for each in app.markdown]
@@ -136,8 +125,36 @@ def test_choosing_a_preset_sets_the_controls_anew() -> None:
     app = opened(train_d_k="32")
     app.selectbox(key="train_preset").select("recall").run()
     assert not app.exception
-    assert app.selectbox(key="train_d_k").value == "512"
+    assert app.selectbox(key="train_d_k").value == "256"
     assert "train_d_k" not in app.query_params
+
+
+def recalled(**changes: Any) -> float:
+    """The accuracy that the preset's scaled model ends with, but for some changes."""
+    sets = USUAL | PRESETS["recall"].sets
+    settings = RunSettings(
+        task="recall",
+        n_layers=1,
+        n_heads=int(sets["train_heads"]),
+        d_k=int(sets["train_d_k"]),
+        positions="learned",
+        learning_rate=float(sets["train_rate"]),
+        steps=int(sets["train_steps"]),
+    )
+    run = Run(replace(settings, **changes))
+    for _ in range(settings.steps):
+        run.step()
+    return run.measure().accuracy
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_recall_is_learnt_with_the_scale_and_not_without_by_each_seed(seed: int) -> None:
+    assert recalled(seed=seed) > 0.95
+    assert recalled(seed=seed, scale=1.0) < 0.5
+
+
+def test_one_head_alone_may_fail_in_spite_of_the_scale() -> None:
+    assert recalled(n_heads=1, seed=1) < 0.5
 
 
 def test_saturation_is_told_where_it_is_real_and_not_where_it_is_not() -> None:
@@ -148,16 +165,34 @@ def test_saturation_is_told_where_it_is_real_and_not_where_it_is_not() -> None:
 
 def test_a_wrong_link_falls_back_with_a_word() -> None:
     app = opened(train_d_k="7", train_preset="x", train_rate="fast")
-    assert not app.exception
     assert len(app.warning) == 3
     assert app.selectbox(key="train_d_k").value == "16"
 
 
 def test_scales_are_what_their_names_say() -> None:
-    found = [
-        scale_of(name, 64) for name in ("root", "one", "inverse", "half", "double", "fourfold")
-    ]
-    assert found == [None, 1.0, 1 / 64, 1 / 16, 1 / 4, 1 / 2]
+    assert [scale_of(name, 64) for name in ("root", "one", "inverse")] == [None, 1.0, 1 / 64]
+    assert [scale_of("times", 64, factor) for factor in (0.5, 4.0)] == [1 / 16, 1 / 2]
+
+
+def test_any_factor_on_the_usual_scale_can_be_asked_for(finished: list[Job]) -> None:
+    link = {"train_layers_b": "2", "train_scale_a": "times", "train_scale_b": "times"}
+    app = opened(**link, train_factor_b="0.25", **SMALL)
+    assert list(app.dataframe[0].value.columns) == ["scale 2/√d_k", "scale 0.25/√d_k"]
+    app.number_input(key="train_factor_a").set_value(3.0).run()
+    assert "3.0" in app.query_params["train_factor_a"]
+    app.button(key="train_start").click().run()
+    assert [request["runs"][0]["scale"] for request in finished[0].requests] == [1.5, 0.125]
+    app.number_input(key="train_factor_a").set_value(0.25).run()
+    columns = list(app.dataframe[0].value.columns)  # alike, and still told apart
+    assert columns == ["First, scale 0.25/√d_k", "Second, scale 0.25/√d_k"]
+
+
+@pytest.mark.parametrize("factor", ["many", "0", "nan", "1e9", "-1"])
+def test_a_wrong_factor_falls_back_with_a_word(factor: str) -> None:
+    app = opened(train_scale_a="times", train_factor_a=factor)
+    (warning,) = app.warning
+    assert "It is a number from 0.01 to 100. Showing 2." in warning.value.replace("\\", "")
+    assert app.number_input(key="train_factor_a").value == 2
 
 
 def test_a_real_training_starts_beside_the_page_and_stops(
