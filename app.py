@@ -3,7 +3,7 @@
 import streamlit as st
 
 from explorer.models import ModelError
-from explorer.ui import cached, controls, frame, heads, width
+from explorer.ui import address, cached, controls, frame, heads, width
 from explorer.ui.words import plain
 
 ROOMY = 400  # pixels of half the page: with less, four columns of words are too narrow
@@ -24,7 +24,7 @@ try:
     capture = cached.captured(*key)
 except ModelError as error:
     st.error(plain(str(error)))
-    st.stop()
+    address.stop()
 stack = capture.stacks["encoder"]
 every_page = [entry for entries in frame.MENU.values() for entry in entries]
 

@@ -106,21 +106,6 @@ def grouped_allowed(
     return (rows @ allowed.float() @ columns.T) > 0
 
 
-def word_tokens(words: Sequence[Word]) -> Tokens:
-    """Words as tokens, so that whatever draws tokens draws words."""
-    special = tuple(word.source is None for word in words)
-    return Tokens(
-        ids=tuple(range(len(words))),
-        texts=tuple(word.label for word in words),
-        raws=tuple(word.label for word in words),
-        spans=tuple((word.start, word.end) if word.end > word.start else None for word in words),
-        words=tuple(None if hide else at for at, hide in enumerate(special)),
-        special=special,
-        padding=(False,) * len(words),
-        sources=tuple(word.source for word in words),
-    )
-
-
 def align(left: Tokens, right: Tokens, *, same_text: bool) -> Alignment:
     """The words that two texts share, with the tokens of each side.
 

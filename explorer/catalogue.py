@@ -1,9 +1,8 @@
-"""Where a model's files are: the catalogue, a local folder or the hub, checked before loading."""
+"""Where a model's files are: the catalogue, a local folder or the hub."""
 
 import functools
 import hashlib
 import importlib.resources
-import json
 import os
 import re
 import threading
@@ -22,7 +21,15 @@ from huggingface_hub.errors import (
     LocalEntryNotFoundError,
     RepositoryNotFoundError,
 )
-from transformers import CONFIG_MAPPING, AutoConfig, PreTrainedConfig
+
+from explorer.model_folder import (
+    WEIGHTS,
+    ModelError,
+    check_folder,
+    has_weights,
+    read_config,
+    refuse_weights,
+)
 
 # The hub's client has changed its network library before; this base comes with whichever it uses.
 _NetworkError: type[Exception] = HfHubHTTPError.__bases__[0]
@@ -30,17 +37,11 @@ _NetworkError: type[Exception] = HfHubHTTPError.__bases__[0]
 # The longest that the hub may take for its first answer, in seconds.
 HUB_SECONDS = 4.0
 
-_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
-_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
 _OFF = ("off", "0", "no", "false")
 _HUB_FILE = re.compile(r"model(-\d+-of-\d+)?\.safetensors|[\w.-]+\.(json|txt|model|spm)")
 
 Answer = TypeVar("Answer")
-
-
-class ModelError(ValueError):
-    """A model cannot be used; the message says what, why, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def find_folder(name: str) -> Path:
         return _bundled(CATALOGUE[name])
     path = os.path.expanduser(name)
     if os.path.isdir(path):
-        _check_folder(Path(path), name)
+        check_folder(Path(path), name)
         return Path(path)
     if is_hub_id(name) and not os.path.exists(path):
         if not hub_allowed():
@@ -114,92 +115,6 @@ def find_folder(name: str) -> Path:
     )
 
 
-def read_config(folder: Path, name: str) -> PreTrainedConfig:
-    """A model's configuration, if it is of a kind that has attention. Raises ModelError."""
-    _check_config(folder, name)
-    try:
-        config: PreTrainedConfig = AutoConfig.from_pretrained(
-            folder, trust_remote_code=False, local_files_only=True
-        )
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ModelError(
-            f"The config.json of {name!r} cannot be read: {_first_line(error)}"
-        ) from error
-    if not getattr(text_config(config), "num_attention_heads", None):
-        if len(config.sub_configs) > 1:
-            raise ModelError(
-                f"The model {name!r} ({config.model_type}) is made of several models, one of text "
-                "and one of something else, and none can be shown alone here. Choose a model of "
-                "text, or one of images."
-            )
-        raise ModelError(
-            f"The model {name!r} ({config.model_type}) has no attention heads, so there is nothing "
-            "to show. Choose a Transformer such as BERT, GPT-2 or T5."
-        )
-    return config
-
-
-def text_config(config: PreTrainedConfig) -> PreTrainedConfig:
-    """The part of a configuration that describes the model of text; the encoder's if it has two."""
-    try:
-        part: PreTrainedConfig = config.get_text_config(decoder=False)
-    except ValueError:  # several parts fit
-        part = config
-    return part
-
-
-def _check_config(folder: Path, name: str) -> None:
-    path = folder / "config.json"
-    if not path.is_file():
-        raise ModelError(f"{name!r} is not a model folder: {_what_is_missing(folder)}")
-    try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelError(f"The config.json of {name!r} cannot be read: {error}") from error
-    kind = settings.get("model_type") if isinstance(settings, dict) else None
-    if kind in CONFIG_MAPPING:
-        return
-    if isinstance(settings, dict) and "auto_map" in settings:
-        raise ModelError(
-            f"The model {name!r} needs Python code of its own, which is never run here. "
-            "Choose a model that the transformers library knows by itself."
-        )
-    raise ModelError(
-        f"The config.json of {name!r} gives model_type {kind!r}, which the installed transformers "
-        "library does not know. Choose another model, or a newer version of the library."
-    )
-
-
-def _what_is_missing(folder: Path) -> str:
-    if (folder / "adapter_config.json").is_file():
-        return "it holds an adapter only. Merge it with its base model first."
-    if (folder / "model_index.json").is_file():
-        return "it holds a pipeline that makes images. Choose a model of text."
-    return "it has no config.json. Choose the folder that save_pretrained wrote."
-
-
-def _check_folder(folder: Path, name: str) -> None:
-    _check_config(folder, name)
-    if not _has_weights(folder):
-        _refuse_weights(name, [path.name for path in folder.iterdir()])
-
-
-def _has_weights(folder: Path) -> bool:
-    return any((folder / weights).is_file() for weights in _WEIGHTS)
-
-
-def _refuse_weights(name: str, files: list[str]) -> None:
-    if any(file.endswith(_PICKLES) for file in files):
-        raise ModelError(
-            f"The weights of {name!r} are Python pickles, which can run code when opened. Only "
-            "safetensors are read: save the model again with save_pretrained."
-        )
-    raise ModelError(
-        f"The model {name!r} has no weights that can be read: there is no model.safetensors. "
-        "Choose a model that comes with safetensors."
-    )
-
-
 def _bundled(entry: CatalogueEntry) -> Path:
     try:
         package = importlib.resources.files(entry.package)
@@ -208,7 +123,7 @@ def _bundled(entry: CatalogueEntry) -> Path:
             f"The package {entry.package} with {entry.title} is not installed. Run make setup."
         ) from error
     folder = Path(str(package / entry.folder))
-    _check_folder(folder, entry.title)
+    check_folder(folder, entry.title)
     weights = folder / "model.safetensors"
     if _sha256(weights) != entry.sha256:
         raise ModelError(
@@ -234,8 +149,8 @@ def _from_hub(name: str) -> Path:
         if "config.json" in files:
             # A wrong kind of model is told before its weights are fetched.
             read_config(Path(download(allow_patterns=["config.json"])), name)
-            if not any(weights in files for weights in _WEIGHTS):
-                _refuse_weights(name, files)
+            if not any(weights in files for weights in WEIGHTS):
+                refuse_weights(name, files)
         folder = Path(download(allow_patterns=wanted))
     except GatedRepoError as error:
         raise ModelError(
@@ -254,7 +169,7 @@ def _from_hub(name: str) -> Path:
                 f"{error.response.status_code}. Try again later."
             ) from error
         return _from_cache(name)
-    _check_folder(folder, name)
+    check_folder(folder, name)
     return folder
 
 
@@ -265,12 +180,12 @@ def _from_cache(name: str) -> Path:
         folder = Path(error.snapshot_path)
     except (LocalEntryNotFoundError, OSError, ValueError):
         folder = None
-    if folder is None or not _has_weights(folder):
+    if folder is None or not has_weights(folder):
         raise ModelError(
             f"The model {name!r} is not on this computer and the hub cannot be reached. Check the "
             f"connection, or give a folder or one of {', '.join(CATALOGUE)}."
         )
-    _check_folder(folder, name)
+    check_folder(folder, name)
     return folder
 
 
@@ -298,7 +213,3 @@ def _within(seconds: float, ask: Callable[[], Answer]) -> Answer:
 
 def _short(name: str) -> str:
     return name if len(name) <= 80 else f"{name[:79]}…"
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

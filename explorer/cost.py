@@ -217,7 +217,7 @@ PICTURES = (
     (16e9, "the whole memory of a laptop"),
     (80e9, "the whole memory of a data-centre GPU"),
     (1e12, "a laptop's disk"),
-    (80e9 * 72, "the memory of a rack of 72 such GPUs"),
+    (80e9 * 72, "the memory of a rack of 72 data-centre GPUs"),
 )
 
 

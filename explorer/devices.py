@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import torch
 
-from explorer.catalogue import ModelError
+from explorer.model_folder import ModelError
 
 _DTYPES = {
     "float32": torch.float32,

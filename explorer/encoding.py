@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from explorer.catalogue import text_config
 from explorer.loading import LoadedModel
+from explorer.model_folder import text_config
 from explorer.text import MAX_CHARACTERS, TextError, TextReader, TooLongError, clean
 from explorer.tokens import Tokens
 
@@ -113,12 +113,7 @@ def read_whole(loaded: LoadedModel, text: str, most: int | None = None) -> Token
 
 
 def encode_batch(
-    loaded: LoadedModel,
-    texts: Sequence[str],
-    padding_side: str | None = None,
-    *,
-    specials_as_text: bool = True,
-    truncate: bool = False,
+    loaded: LoadedModel, texts: Sequence[str], padding_side: str | None = None
 ) -> EncodedBatch:
     """Texts padded together, on the "left" or "right"; by default on the tokenizer's own side.
 
@@ -129,9 +124,7 @@ def encode_batch(
         raise ValueError(f'padding_side must be "left" or "right"; got {padding_side!r}.')
     if not texts:
         raise TextError("Please type some text: there is nothing to read yet.")
-    rows = [
-        encode(loaded, text, specials_as_text=specials_as_text, truncate=truncate) for text in texts
-    ]
+    rows = [encode(loaded, text) for text in texts]
     tokenizer = loaded.tokenizer
     assert tokenizer is not None  # encode has raised otherwise
     left = (padding_side or tokenizer.padding_side) == "left"

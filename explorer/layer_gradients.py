@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from explorer.attention import attend
+from explorer.cores import workers
 from explorer.multihead import MultiHeadAttention
-from explorer.streaming import workers
 
 D_MODEL = 32
 EXAMPLES = 64

@@ -1,7 +1,6 @@
 """A model loaded from its files: the weights, the tokenizer, and what they can do."""
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,8 +21,9 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from explorer.catalogue import CATALOGUE, ModelError, find_folder, read_config, text_config
+from explorer.catalogue import CATALOGUE, find_folder
 from explorer.devices import memory_errors, pick_device, pick_dtype
+from explorer.model_folder import ModelError, first_line, read_config, text_config
 from explorer.spreading import device_map, input_device, is_spread
 from explorer.text import TextReader
 
@@ -77,12 +77,6 @@ class LoadedModel:
     def takes_pairs(self) -> bool:
         """Whether the model reads two texts as a pair, parted by a special token."""
         return self.reader is not None and self.reader.takes_pairs
-
-    @property
-    def has_head(self) -> bool:
-        """Whether the model ends in a head, such as one that predicts words."""
-        # The library's naming: BertForMaskedLM and GPT2LMHeadModel, but BertModel, T5EncoderModel.
-        return bool(re.search("For[A-Z]|Head", type(self.model).__name__))
 
     @property
     def is_encoder_decoder(self) -> bool:
@@ -183,8 +177,7 @@ def _as_model_error(what: str) -> Iterator[None]:
         AttributeError,
         SafetensorError,
     ) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ModelError(f"{what}: {reason}") from error
+        raise ModelError(f"{what}: {first_line(error)}") from error
 
 
 def _count(config: PreTrainedConfig, name: str) -> int | None:

@@ -27,6 +27,7 @@ from explorer.tokens import Tokens
 
 Kind = Literal["none", "causal", "padding", "window", "prefix", "custom"]
 Side = Literal["left", "right"]
+Join = Literal["alone", "and", "or"]
 
 LARGE_NEGATIVE = -1e9
 """What some code puts in place of −∞."""
@@ -58,7 +59,7 @@ def rule(part: Part, real_tokens: int, side: Side, painted: Bool[Tensor, "n n"])
     return ~mask if part.negated else mask
 
 
-def combined(first: Mask, join: Literal["alone", "and", "or"], second: Mask) -> Mask:
+def combined(first: Mask, join: Join, second: Mask) -> Mask:
     """Both rules as one."""
     if join == "alone":
         return first

@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from explorer.cores import workers
 from explorer.masks import Positions
 from explorer.metric_table import BY_NAME, EVERY, METRICS, QUICK, REPEATED, Metric
 from explorer.row_measures import (
@@ -26,7 +27,6 @@ from explorer.row_measures import (
     largest_weight,
     marks_of,
 )
-from explorer.streaming import workers
 
 __all__ = [
     "BLOCK_WEIGHTS",

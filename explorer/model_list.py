@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from explorer.catalogue import ModelError, find_folder, read_config, text_config
+from explorer.catalogue import find_folder
+from explorer.model_folder import ModelError, read_config, text_config
 
 
 @dataclass(frozen=True)

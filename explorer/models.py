@@ -7,10 +7,11 @@ Errors, all of them ValueErrors:
       TooLongError         it has more tokens than the model reads
 """
 
-from explorer.catalogue import CATALOGUE, CatalogueEntry, ModelError, hub_allowed, is_hub_id
+from explorer.catalogue import CATALOGUE, CatalogueEntry, hub_allowed, is_hub_id
 from explorer.devices import DeviceMemoryError, memory_errors, pick_device, pick_dtype
 from explorer.encoding import Encoded, EncodedBatch, count_tokens, encode, encode_batch
 from explorer.loading import LoadedModel, load
+from explorer.model_folder import ModelError
 from explorer.text import TextError, TooLongError
 
 __all__ = [

@@ -9,10 +9,10 @@ from typing import Literal
 import torch
 
 from explorer.capture import Capture, capture_inputs
-from explorer.catalogue import text_config
 from explorer.effects import drift, log_probability, similarity
 from explorer.encoding import encode
 from explorer.loading import LoadedModel
+from explorer.model_folder import text_config
 from explorer.pieces import spell_out
 from explorer.readable import readable
 from explorer.tokens import Tokens, special_ids

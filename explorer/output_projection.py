@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -38,13 +38,7 @@ class OutputWatch(TorchFunctionMode):
         """From now on waits for the map that takes this output, (batch, n_q, n_heads, d_v)."""
         self._waiting = (call, output)
 
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Iterable[type],
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if self._waiting is not None and func in (F.linear, torch.addmm):
             call, output = self._waiting
             with torch._C.DisableTorchFunction():

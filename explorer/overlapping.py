@@ -7,11 +7,9 @@ never compared, tokens too far apart to share a piece, has no weight: the map is
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
-from jaxtyping import Bool
 from torch import Tensor
 
 from explorer.attention import Attention
@@ -20,44 +18,7 @@ from explorer.encoding import encode_tokens, read_whole
 from explorer.long_sources import MOST_TOKENS
 from explorer.models import LoadedModel, ModelError
 from explorer.piecewise import Piece, PiecewiseAttention
-from explorer.tokens import Tokens
-
-__all__ = ["Piece", "PiecewiseAttention", "PiecewiseStack", "capture_pieces", "owners", "spans_of"]
-
-
-@dataclass(frozen=True, eq=False)
-class PiecewiseStack:
-    """The layers of a model over a whole text, as a `Stack` has them, each made of pieces."""
-
-    name: str
-    query_tokens: Tokens
-    key_tokens: Tokens
-    layers: tuple[PiecewiseAttention, ...]
-    layer_numbers: tuple[int, ...]
-    n_layers: int
-    overlap: int
-    """How many tokens two pieces next to each other share."""
-
-    @property
-    def read_only(self) -> bool:
-        """Always: what a change does to one piece says little of the whole text."""
-        return True
-
-    @property
-    def n_heads(self) -> int:
-        """The largest number of heads in a layer."""
-        return max(layer.n_heads for layer in self.layers)
-
-    @property
-    def padded_queries(self) -> Bool[Tensor, " query_length"]:
-        """True for the rows that mean nothing: none."""
-        return torch.zeros(len(self.query_tokens), dtype=torch.bool)
-
-    def layer(self, number: int) -> PiecewiseAttention:
-        """The attention of the layer with this number; KeyError names those there are."""
-        if number not in self.layer_numbers:
-            raise KeyError(f"layer {number} has no attention; these have: {self.layer_numbers}")
-        return self.layers[self.layer_numbers.index(number)]
+from explorer.stacks import PiecewiseStack
 
 
 @torch.no_grad()
@@ -121,7 +82,6 @@ def capture_pieces(
         tuple(PiecewiseAttention(tuple(kept[n]), torch.cat(shares[n], 1)) for n in sorted(kept)),
         tuple(sorted(kept)),
         n_layers,
-        overlap,
     )
 
 

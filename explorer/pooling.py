@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from explorer.attention import Attention, FullyMaskedRowError
+from explorer.cores import WORKER, workers
 from explorer.pooled_pass import Found, Pass
-from explorer.streaming import WORKER, workers
 from explorer.tile_sums import add, tile_sums
 from explorer.tiles import Run
 

@@ -7,12 +7,9 @@ repetition can be known, so weight on what followed last time is induction and n
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from explorer.capture import Capture, capture_inputs
 from explorer.loading import LoadedModel
-from explorer.metrics import WeightedLayer
 from explorer.models import ModelError
 from explorer.readable import readable
 from explorer.tokens import Tokens, special_ids
@@ -71,34 +68,3 @@ def repeated_capture(
             "not remember what followed. Choose a decoder, such as GPT-2."
         )
     return found
-
-
-@torch.no_grad()
-def induction_score(layer: WeightedLayer, period: int) -> Float[Tensor, " n_heads"]:
-    """On a text that repeats every `period` tokens: the mean weight on what followed last time.
-
-    From query i the key i − period + 1, over the queries from `period` on; near 1 for an induction
-    head. NaN for a text shorter than that. Raises ValueError for a period below 2.
-    """
-    return _score(layer, period, 1 - period)
-
-
-@torch.no_grad()
-def duplicate_score(layer: WeightedLayer, period: int) -> Float[Tensor, " n_heads"]:
-    """On the same text: the mean weight on the token's own place one period before."""
-    return _score(layer, period, -period)
-
-
-def _score(layer: WeightedLayer, period: int, offset: int) -> Tensor:
-    """The mean weight from each query of the repetition to the key `offset` places from it."""
-    if period < 2:
-        raise ValueError(f"period: got {period}; a segment that repeats has at least 2 tokens.")
-    shift = layer.key_length - layer.query_length  # the queries are the last positions
-    queries = torch.arange(max(0, period - shift), layer.query_length)
-    if not len(queries):
-        return torch.full((layer.n_heads,), torch.nan)
-    found = [
-        layer.weights(rows=[int(query)], keys=[int(query) + shift + offset])[:, 0, 0]
-        for query in queries
-    ]
-    return torch.stack(found).mean(0).cpu()

@@ -14,12 +14,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from explorer.attention import Attention, scored
+from explorer.cores import over_cores
 from explorer.masks import Mask
 from explorer.metric_table import BY_NAME, QUICK
 from explorer.pooled_pass import NEIGHBOURS, Found
 from explorer.pooling import Progress
 from explorer.row_measures import TokenMarks
-from explorer.streaming import over_cores
 
 CELLS = 1 << 19
 """Numbers looked at at once for the weight on queries' own tokens: 2 MiB."""

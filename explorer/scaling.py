@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from explorer.components import Components
-from explorer.streaming import workers
+from explorer.cores import workers
 
 Numbers = npt.NDArray[np.float64]
 

@@ -50,6 +50,13 @@ ABOUT: Mapping[str, tuple[str, str]] = {
     ),
 }
 """What each way says, in a sentence, and its source."""
+MEASURES: Mapping[str, str] = {
+    **{way.name: way.title.lower().replace("w_o", "W_O") for way in WAYS},
+    "weights": "weight",
+    ROLLOUT: "rollout",
+    AVERAGE: "mean weight",
+}
+"""What a cell holds, by the way to weigh: always a share of 1."""
 
 _RULES: Mapping[str, str] = {"one": "1", "root": "1/√d_k", "inverse": "1/d_k"}
 _HEAD = re.compile(r"L(\d{1,4})H(\d{1,4})", re.IGNORECASE)

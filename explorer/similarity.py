@@ -13,8 +13,8 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 from torch import Tensor
 
+from explorer.cores import workers
 from explorer.metrics import MeasuredStack
-from explorer.streaming import workers
 
 BLOCK_WEIGHTS = 1 << 18
 """Weights of all heads looked at at once: 1 MiB in float32, what a core's caches hold."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -15,6 +15,7 @@ from transformers import PreTrainedModel
 from explorer.attention import Attention
 from explorer.changed_attention import ChangedAttention
 from explorer.interface import Call
+from explorer.piecewise import PiecewiseAttention
 from explorer.tokens import Tokens
 
 
@@ -62,24 +63,21 @@ class GivenWeights:
 AnyAttention = Attention | ChangedAttention | GivenWeights
 """What a layer's attention can be: ours, ours with interventions, or given by the model."""
 
+Record = TypeVar("Record", bound=AnyAttention | PiecewiseAttention)
+
 
 @dataclass(frozen=True, eq=False)
-class Stack:
+class StackOf(Generic[Record]):
     """Like layers of one kind: "encoder", "decoder" or "cross"."""
 
     name: str
     query_tokens: Tokens
     key_tokens: Tokens
-    layers: tuple[AnyAttention, ...]
+    layers: tuple[Record, ...]
     layer_numbers: tuple[int, ...]
     """The model's own number of each layer: a hybrid model has attention in some only."""
     n_layers: int
     """How many layers the model has in this stack, those without attention included."""
-
-    @property
-    def read_only(self) -> bool:
-        """True where the weights are the model's own and nothing can be changed."""
-        return any(isinstance(layer, GivenWeights) for layer in self.layers)
 
     @property
     def n_heads(self) -> int:
@@ -91,11 +89,26 @@ class Stack:
         """True for the rows that mean nothing."""
         return torch.tensor(self.query_tokens.padding, dtype=torch.bool)
 
-    def layer(self, number: int) -> AnyAttention:
+    def layer(self, number: int) -> Record:
         """The attention of the layer with this number; KeyError names those there are."""
         if number not in self.layer_numbers:
             raise KeyError(f"layer {number} has no attention; these have: {self.layer_numbers}")
         return self.layers[self.layer_numbers.index(number)]
+
+
+@dataclass(frozen=True, eq=False)
+class Stack(StackOf[AnyAttention]):
+    """The layers as the model ran through the whole text at once."""
+
+    @property
+    def read_only(self) -> bool:
+        """True where the weights are the model's own and nothing can be changed."""
+        return any(isinstance(layer, GivenWeights) for layer in self.layers)
+
+
+@dataclass(frozen=True, eq=False)
+class PiecewiseStack(StackOf[PiecewiseAttention]):
+    """The layers over a whole text, each made of pieces."""
 
 
 class Layer(NamedTuple):

@@ -1,6 +1,6 @@
 """Attention by blocks of rows: weights, outputs and row sums without the steps in between.
 
-`attend` in attention.py is the definition and keeps every step. This gives the same numbers
+`attend` in attention_steps.py is the definition and keeps every step. This gives the same numbers
 in less time and memory. Three facts make it so:
 
 - exp2 costs half of exp, so log2(e) is folded into the queries, n·d products instead of n².
@@ -11,18 +11,17 @@ in less time and memory. Three facts make it so:
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from explorer.cores import over_cores
 from explorer.masks import Mask, one_sequence, up_to_own_position
+from explorer.row_blocks import Block, plan
 
-T = TypeVar("T")
 LOG2E = math.log2(math.e)
 SAFE_EXPONENT = 48.0
 """exp2 of this and its sum over any row we can hold stay far inside float32: no shift needed."""
@@ -34,14 +33,6 @@ SHARED_PENALTIES = 1 << 23
 """Up to here a mask's penalties, at most one for each cell, are kept for all heads: 32 MiB."""
 WHOLE_TABLE = 256 * 512
 """Up to here the whole masked table in three calls is faster than skipping what a mask forbids."""
-
-
-class Block(NamedTuple):
-    """Some rows, the only keys they may use, and a penalty for those that they may not."""
-
-    rows: slice
-    keys: slice
-    penalty: Tensor | None  # 0 or −inf for the last columns of `keys`, (n_heads or 1, rows, last)
 
 
 class Streamed(NamedTuple):
@@ -202,14 +193,7 @@ def output_and_lse(
     fits = fits and all(bool(t.sum(dtype=torch.float32).isfinite()) for t in (query, key))
     if fused is None or not fits or any(term is not None for term in (bias, softcap, sinks)):
         return stream(
-            query,
-            key,
-            value,
-            scale=scale,
-            mask=mask,
-            bias=bias,
-            softcap=softcap,
-            sinks=sinks,
+            query, key, value, scale=scale, mask=mask, bias=bias, softcap=softcap, sinks=sinks
         )
     every = slice(0, n_heads)
     output, lse = fused(
@@ -221,39 +205,6 @@ def output_and_lse(
         scale=scale,
     )
     return Streamed(output[0], lse[0])
-
-
-def plan(mask: Mask | None, n_q: int, n_k: int, height: int, like: Tensor) -> Iterator[Block]:
-    """The blocks of rows of a mask, without the keys that a whole block may not use."""
-    for start in range(0, n_q, height):
-        rows = slice(start, min(start + height, n_q))
-        yield (
-            Block(rows, slice(0, n_k), None) if mask is None else _block(mask, n_q, n_k, rows, like)
-        )
-
-
-def _block(mask: Mask, n_q: int, n_k: int, rows: slice, like: Tensor) -> Block:
-    first, last = mask.key_range(rows.start, rows.stop - 1, n_q, n_k)
-    open_first, open_last = mask.open_range(rows.start, rows.stop - 1, n_q, n_k)
-    # For a causal mask only the triangle at the block's end is asked for.
-    asked = min(max(first, open_last), last) if open_first <= first else first
-    allowed = mask.block(n_q, n_k, rows, slice(asked, last), like.device)
-    allowed = one_sequence(allowed, like.shape[0])  # (n_heads or 1, rows, keys)
-    if asked == first < last and not bool(allowed[..., [0, -1]].any(0).any(0).all()):
-        # The rule did not say how far it reaches: keep only what a row may use.
-        used = allowed.any(0).any(0).nonzero().flatten().tolist() or [0, -1]
-        allowed = allowed[..., used[0] : used[-1] + 1]
-        first, last = first + used[0], first + used[-1] + 1
-        asked = first
-    # The leading columns that every row may use need no penalty.
-    free = int(allowed.all(0).all(0).cumprod(0).sum())
-    if asked + free == last:
-        return Block(rows, slice(first, last), None)
-    barred = ~allowed[..., free:]
-    penalty = torch.zeros(
-        barred.shape, dtype=torch.promote_types(like.dtype, torch.float32), device=like.device
-    )
-    return Block(rows, slice(first, last), penalty.masked_fill_(barred, -torch.inf))
 
 
 def _stream_heads(
@@ -346,44 +297,3 @@ def _heads_of(shared: Tensor, heads: slice, n_heads: int) -> Tensor:
         return shared[heads]
     which = torch.arange(heads.start, heads.stop, device=shared.device) // group
     return shared[which]
-
-
-_pool: ThreadPoolExecutor | None = None
-_pool_lock = threading.Lock()
-WORKER = "attention"  # how the names of the pool's threads begin
-
-
-def workers() -> ThreadPoolExecutor:
-    """One thread for each core, each with single-threaded operations.
-
-    Threads inside many small operations meet at barriers, and stall when cores are busy.
-    """
-    global _pool
-    with _pool_lock:
-        if _pool is None:
-            threads = torch.get_num_threads()
-            _pool = ThreadPoolExecutor(threads, WORKER, torch.set_num_threads, (1,))
-            started = threading.Barrier(threads + 1)
-            for _ in range(threads):
-                _pool.submit(started.wait)
-            started.wait()
-            # A worker's setting reaches the shared maths library: set the caller's own again.
-            torch.set_num_threads(threads)
-        return _pool
-
-
-def over_cores(work: Callable[[T], None], items: Iterable[T]) -> Iterator[None]:
-    """Runs the work for every item, as many at once as there are cores; yields after each.
-
-    Who stops asking leaves the rest undone.
-    """
-    inference = torch.is_inference_mode_enabled()  # a setting of this thread only
-
-    def one(item: T) -> None:
-        with torch.inference_mode(inference):
-            work(item)
-
-    if threading.current_thread().name.startswith(WORKER):
-        yield from map(one, items)  # a worker that waited for workers might wait for ever
-    else:
-        yield from workers().map(one, items)

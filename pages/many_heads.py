@@ -3,6 +3,7 @@
 import streamlit as st
 
 from explorer.ui import frame, lesson, many_heads, one_head, width
+from explorer.ui.many_heads_questions import QUESTIONS
 from explorer.ui.quiz import test_yourself
 
 frame.page(
@@ -25,4 +26,4 @@ with right:
 many_heads.joined(split)
 many_heads.all_splits(split)
 lesson.proof(split.lesson)
-test_yourself("many_heads", many_heads.QUESTIONS)
+test_yourself("many_heads", QUESTIONS)

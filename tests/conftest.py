@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 # Read by the libraries when they are imported, so set before the first import.
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -14,6 +15,9 @@ os.environ["STREAMLIT_BROWSER_GATHER_USAGE_STATS"] = "false"
 import hypothesis
 import pytest
 import torch
+
+if TYPE_CHECKING:
+    from explorer.models import LoadedModel
 
 torch.set_num_threads(2)
 
@@ -32,6 +36,14 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 def fixed_seed() -> None:
     """Every test starts from the same random state, whichever ran before."""
     torch.manual_seed(0)
+
+
+@pytest.fixture(scope="module")
+def minilm() -> LoadedModel:
+    """The bundled model; one for each file, so that none sees what another did to it."""
+    from explorer.models import load  # only now: jaxtyping's hook must come before it
+
+    return load("minilm", "cpu")
 
 
 @pytest.fixture

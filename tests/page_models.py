@@ -10,7 +10,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import AutoModel, PreTrainedTokenizerFast
 
-from tests.small_models import SMALL, SMALL_GROUPED, SMALL_SEQ2SEQ, small_model
+from tests.small_models import SMALL, SMALL_GROUPED, SMALL_SEQ2SEQ, SMALL_T5, small_model
 
 BYTES: dict[str, Any] = {"vocab_size": 259, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 LARGE = {**SMALL, **BYTES}
@@ -27,16 +27,7 @@ KINDS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     ),
     "two-stacks": (
         "t5",
-        {
-            **BYTES,
-            "d_model": 32,
-            "d_kv": 8,
-            "d_ff": 48,
-            "num_layers": 2,
-            "num_decoder_layers": 3,
-            "num_heads": 4,
-            "decoder_start_token_id": 0,
-        },
+        {**SMALL_T5, **BYTES},
     ),
     "denoiser": ("bart", {**SMALL_SEQ2SEQ, **BYTES}),
     "off-interface": ("bloom", {**BYTES, "hidden_size": 32, "n_layer": 2, "n_head": 4}),

@@ -43,6 +43,24 @@ SMALL_SEQ2SEQ: dict[str, Any] = {
     "decoder_start_token_id": 1,
     "forced_eos_token_id": 2,
 }
+SMALL_T5: dict[str, Any] = {
+    "vocab_size": 64,
+    "d_model": 32,
+    "d_kv": 8,
+    "d_ff": 48,
+    "num_layers": 2,
+    "num_decoder_layers": 3,
+    "num_heads": 4,
+    "decoder_start_token_id": 0,
+}
+SMALL_VIT: dict[str, Any] = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "image_size": 16,
+    "patch_size": 4,
+}
 
 
 def small_model(

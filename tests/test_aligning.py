@@ -14,18 +14,12 @@ from explorer.aligning import (
     align,
     grouped,
     grouped_allowed,
-    word_tokens,
     words_of,
 )
 from explorer.capture import capture
-from explorer.models import LoadedModel, encode, load
+from explorer.models import LoadedModel, encode
 from explorer.tokens import Tokens
 from tests.small_models import small_model
-
-
-@pytest.fixture(scope="module")
-def minilm() -> LoadedModel:
-    return load("minilm", device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -92,12 +86,6 @@ def test_a_character_in_pieces_is_read_once(gpt2: LoadedModel) -> None:
     tokens = encode(gpt2, "a 😀 b").tokens
     assert any("(1/4)" in text for text in tokens.texts)
     assert [word.label for word in words_of(tokens)] == ["a", "😀", "b"]
-
-
-def test_words_can_be_drawn_as_tokens() -> None:
-    tokens = word_tokens(words_of(bert_like("un", "##able")))
-    assert tokens.texts == ("[CLS]", "unable", "[SEP]")
-    assert tokens.special == (True, False, True) and tokens.spans == (None, (0, 6), None)
 
 
 # Weights by words

@@ -25,6 +25,8 @@ from tests.small_models import (
     SMALL,
     SMALL_GROUPED,
     SMALL_SEQ2SEQ,
+    SMALL_T5,
+    SMALL_VIT,
     ids,
     padded,
     small_model,
@@ -105,16 +107,9 @@ GPT2 = {
     "eos_token_id": 2,
 }
 T5 = {
-    "vocab_size": 64,
-    "d_model": 32,
-    "d_kv": 8,
-    "d_ff": 48,
-    "num_layers": 2,
-    "num_decoder_layers": 3,
-    "num_heads": 4,
+    **SMALL_T5,
     "relative_attention_num_buckets": 8,
     "relative_attention_max_distance": 16,
-    "decoder_start_token_id": 0,
     "pad_token_id": 0,
     "eos_token_id": 1,
 }
@@ -151,14 +146,7 @@ FAMILIES = [
     ),
     Family(
         "vit",
-        {
-            "hidden_size": 32,
-            "intermediate_size": 48,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 4,
-            "image_size": 16,
-            "patch_size": 4,
-        },
+        SMALL_VIT,
         {"encoder": Expected(2)},
         inputs="image",
         sides=("none",),

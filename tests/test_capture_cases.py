@@ -73,11 +73,6 @@ OFF_THE_INTERFACE: dict[str, tuple[dict[str, Any], str]] = {
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-@pytest.fixture(scope="module")
-def minilm() -> LoadedModel:
-    return load("minilm", device="cpu")
-
-
 def captured(
     model: PreTrainedModel, lengths: tuple[int, ...] = (9, 12), side: str = "right", seed: int = 0
 ) -> list[Capture]:

@@ -15,9 +15,9 @@ import pandas as pd
 import pytest
 import torch
 
+import explorer.cores
 import explorer.metrics
 import explorer.similarity
-import explorer.streaming
 from explorer.attention import Attention
 from explorer.capture import Capture, Stack, capture
 from explorer.checks import invariants
@@ -27,7 +27,7 @@ from explorer.interventions import Intervention
 from explorer.maps import pooled, pooled_forbidden, window
 from explorer.metrics import head_metrics
 from explorer.model_facts import model_facts
-from explorer.models import LoadedModel, load
+from explorer.models import LoadedModel
 from explorer.sides import Look, seen
 from explorer.similarity import head_distances
 from explorer.weighing import WAYS, average, rollout
@@ -53,15 +53,10 @@ class OneThread:
 @pytest.fixture
 def pretended(whole: Capture, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """After the model has run, as the parts of a real one are on real devices."""
-    for module in (explorer.metrics, explorer.similarity, explorer.streaming):
+    for module in (explorer.metrics, explorer.similarity, explorer.cores):
         monkeypatch.setattr(module, "workers", OneThread)
     with PretendedDevices():
         yield
-
-
-@pytest.fixture(scope="module")
-def minilm() -> LoadedModel:
-    return load("minilm", "cpu")
 
 
 @pytest.fixture(scope="module")

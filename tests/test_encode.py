@@ -44,7 +44,6 @@ from explorer.models import (
     count_tokens,
     encode,
     encode_batch,
-    load,
 )
 
 SENTENCES = ["the cat sat on the mat", "the dog and the cat", "a sat mat on a mat"] * 4
@@ -67,11 +66,6 @@ def byte_level_backend(specials: list[str], *, trim_offsets: bool = True) -> Tok
     )
     backend.train_from_iterator(SENTENCES, trainer)
     return backend
-
-
-@pytest.fixture(scope="module")
-def minilm() -> LoadedModel:
-    return load("minilm", device="cpu")
 
 
 @pytest.fixture(scope="module")

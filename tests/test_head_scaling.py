@@ -35,6 +35,7 @@ from tests.small_models import (
     SMALL,
     SMALL_GROUPED,
     SMALL_SEQ2SEQ,
+    SMALL_T5,
     ids,
     padded,
     small_model,
@@ -284,16 +285,6 @@ GEMMA = {
     "sliding_window": 4,
     "layer_types": ["sliding_attention", "full_attention"],
 }
-T5 = {
-    "vocab_size": 64,
-    "d_model": 32,
-    "d_kv": 8,
-    "d_ff": 48,
-    "num_layers": 2,
-    "num_decoder_layers": 3,
-    "num_heads": 4,
-    "decoder_start_token_id": 0,
-}
 OPT = {
     **SMALL,
     "ffn_dim": 48,
@@ -335,7 +326,7 @@ def test_a_model_of_each_kind_has_its_true_scale_and_numpys_numbers(
 
 def test_t5_scales_nothing_in_all_three_stacks() -> None:
     inputs = {"input_ids": ids(1, 7), "decoder_input_ids": ids(1, 4, seed=1)}
-    found = stacks("t5", T5, **inputs)
+    found = stacks("t5", SMALL_T5, **inputs)
     assert set(found) == {"encoder", "decoder", "cross"}
     for stack in found.values():
         table = variance_table(stack)

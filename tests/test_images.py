@@ -25,20 +25,11 @@ from explorer.images import (
     sees_images,
 )
 from explorer.models import LoadedModel, ModelError, load
-from tests.small_models import SMALL, small_model
-
-VIT = {
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "image_size": 16,
-    "patch_size": 4,
-}
+from tests.small_models import SMALL, SMALL_VIT, small_model
 
 
 def saved(folder: Path, kind: str = "vit", **more: object) -> LoadedModel:
-    small_model(kind, {**VIT, **more}).save_pretrained(folder)
+    small_model(kind, {**SMALL_VIT, **more}).save_pretrained(folder)
     return load(str(folder), "cpu")
 
 
@@ -120,7 +111,7 @@ def test_the_attention_of_a_picture_equals_the_models_own(tmp_path: Path) -> Non
     assert grid == Grid(4, 4, 1)
     stack = found.stacks["encoder"]
     assert len(stack.query_tokens) == 17 and stack.query_tokens.texts[-1] == "row 4, column 4"
-    eager = small_model("vit", VIT)
+    eager = small_model("vit", SMALL_VIT)
     with torch.no_grad():
         theirs = eager(pixel_values=seen.values, output_attentions=True).attentions
     for layer, expected in zip(stack.layers, theirs, strict=True):

@@ -24,6 +24,7 @@ PAGES = {"streamlit", "numpy", "pandas"}
 # Modules with an allowance of their own; any other may import what models may.
 NARROWER = {
     "explorer/attention.py": ARITHMETIC,
+    "explorer/attention_steps.py": ARITHMETIC,
     "explorer/masks.py": ARITHMETIC,
     "explorer/multihead.py": ARITHMETIC,
     "explorer/maps.py": ARITHMETIC,

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from transformers import AutoModelForCausalLM
 
-from explorer import streaming
+from explorer import cores
 from explorer.attention import Attention
 from explorer.capture import capture
 from explorer.maps import Picture, overview
@@ -95,7 +95,7 @@ def all_in_this_thread() -> Iterator[None]:
     """A worker does its work itself, so that the mode sees all of it."""
     own = threading.current_thread()
     name = own.name
-    own.name = streaming.WORKER
+    own.name = cores.WORKER
     yield
     own.name = name
 
@@ -104,7 +104,7 @@ def all_in_this_thread() -> Iterator[None]:
 def run(request: pytest.FixtureRequest) -> Iterator[Run]:
     """One capture and its overviews, all done in this thread so that the mode sees all of it."""
     own = threading.current_thread()
-    name, own.name = own.name, streaming.WORKER
+    name, own.name = own.name, cores.WORKER
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as a worker's; small steps of two threads stall on busy cores
     try:

@@ -16,7 +16,7 @@ from explorer.attention import Attention
 from explorer.capture import capture
 from explorer.long_sources import CHUNK, MOST_TOKENS, own_heads, text_tokens
 from explorer.masks import causal
-from explorer.models import LoadedModel, ModelError, TextError, load
+from explorer.models import LoadedModel, ModelError, TextError
 from tests.page_models import BYTES, GROUPED, KINDS, LARGE, byte_tokenizer
 from tests.small_models import SMALL_SEQ2SEQ, small_model
 
@@ -42,11 +42,6 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "bart": {**SMALL_SEQ2SEQ, **BYTES},
     "t5": dict(KINDS["two-stacks"][1]),
 }
-
-
-@pytest.fixture(scope="module")
-def minilm() -> LoadedModel:
-    return load("minilm", "cpu")
 
 
 def loaded(model: PreTrainedModel) -> LoadedModel:

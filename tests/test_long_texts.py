@@ -10,7 +10,7 @@ import zipfile
 import pytest
 
 from explorer.long_texts import ENCODINGS, MOST_BYTES, SAMPLES, read_text
-from explorer.models import LoadedModel, TextError, count_tokens, load
+from explorer.models import LoadedModel, TextError, count_tokens
 
 FRENCH = "Les élèves français ont été très étonnés : où était passé le garçon ? "
 JAPANESE = (
@@ -172,11 +172,6 @@ def archive() -> bytes:
 def test_what_is_no_text_is_refused_with_a_sentence(data: bytes, reason: str) -> None:
     with pytest.raises(TextError, match=reason):
         read_text(data, "a.bin")
-
-
-@pytest.fixture(scope="module")
-def minilm() -> LoadedModel:
-    return load("minilm", "cpu")
 
 
 @pytest.mark.parametrize("name", SAMPLES)

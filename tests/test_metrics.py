@@ -16,7 +16,7 @@ from explorer.attention import Attention
 from explorer.capture import GivenWeights, Stack, capture, capture_batch, capture_inputs
 from explorer.masks import causal, padding, sliding_window
 from explorer.metrics import EVERY, METRICS, QUICK, head_metrics, layer_metrics, marks_of
-from explorer.models import LoadedModel, load
+from explorer.models import LoadedModel
 from explorer.row_measures import is_punctuation
 from explorer.tokens import Tokens
 from tests.small_models import SMALL_GROUPED, ids, small_model
@@ -285,11 +285,6 @@ def test_numbers_are_those_of_numpy(length: int, n_heads: int, kind: str, seed: 
     for name, values in found.items():
         # 2e-6 of a weight; the rank is a sum over n singular values, each of them to rounding.
         np.testing.assert_allclose(values.numpy(), expected[name], atol=5e-6, err_msg=name)
-
-
-@pytest.fixture(scope="module")
-def minilm() -> LoadedModel:
-    return load("minilm", device="cpu")
 
 
 def test_numbers_of_a_real_model_are_those_of_numpy(minilm: LoadedModel) -> None:

@@ -18,7 +18,7 @@ from explorer.model_facts import LayerFacts, ModelFacts, model_facts, weights_of
 from explorer.model_list import listed
 from explorer.models import LoadedModel, ModelError, load
 from tests.page_models import BYTES, GROUPED, KINDS, byte_tokenizer
-from tests.small_models import SMALL, small_model
+from tests.small_models import SMALL, SMALL_VIT, small_model
 
 MORE: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "gemma": (
@@ -209,17 +209,7 @@ def test_a_model_without_a_tokenizer_shows_its_layers_all_the_same(tmp_path: Pat
     small_model("bert", {**SMALL, **BYTES}).save_pretrained(tmp_path / "words")
     facts = model_facts(load(str(tmp_path / "words"), "cpu"))
     assert nearly(facts.layers) == nearly([layer("encoder", n, mask="none") for n in range(2)])
-    small_model(
-        "vit",
-        {
-            "hidden_size": 32,
-            "intermediate_size": 48,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 4,
-            "image_size": 16,
-            "patch_size": 4,
-        },
-    ).save_pretrained(tmp_path / "patches")
+    small_model("vit", SMALL_VIT).save_pretrained(tmp_path / "patches")
     facts = model_facts(load(str(tmp_path / "patches"), "cpu"))
     assert nearly(facts.layers) == nearly([layer("encoder", n, mask="none") for n in range(2)])
 

@@ -58,18 +58,13 @@ def save_words(folder: Path) -> None:
     ).save_pretrained(folder)
 
 
-@pytest.fixture(scope="module")
-def minilm() -> LoadedModel:
-    return load("minilm", device="cpu")
-
-
 # What is loaded
 
 
 def test_the_bundled_model_is_ready_to_run(minilm: LoadedModel) -> None:
     assert (minilm.name, minilm.title) == ("minilm", CATALOGUE["minilm"].title)
     assert (minilm.n_layers, minilm.n_heads, minilm.max_tokens) == (6, 12, 512)
-    assert minilm.takes_pairs and not minilm.has_head and not minilm.is_encoder_decoder
+    assert minilm.takes_pairs and not minilm.is_encoder_decoder
     assert not minilm.model.training
     assert minilm.dtype == next(minilm.model.parameters()).dtype == torch.float32
     with torch.no_grad():
@@ -96,44 +91,40 @@ def test_a_folder_is_loaded_with_its_own_head_and_tokenizer(tmp_path: Path) -> N
     save_words(tmp_path / "tiny")
     loaded = load(name, device="cpu")
     assert type(loaded.model).__name__ == "GPT2LMHeadModel"
-    assert (loaded.title, loaded.has_head, loaded.max_tokens) == ("tiny", True, 16)
+    assert (loaded.title, loaded.max_tokens) == ("tiny", 16)
     assert (loaded.n_layers, loaded.n_heads, loaded.takes_pairs) == (2, 2, False)
     assert encode(loaded, "the cat sat").tokens.texts == ("the", "cat", "sat")
 
 
 @pytest.mark.parametrize(
-    ("class_name", "config_name", "settings", "head", "limit"),
+    ("class_name", "config_name", "settings", "limit"),
     [
-        ("BertForMaskedLM", "BertConfig", SMALL, True, 512),
-        ("BertForSequenceClassification", "BertConfig", SMALL, True, 512),
-        ("BertModel", "BertConfig", SMALL, False, 512),
+        ("BertForMaskedLM", "BertConfig", SMALL, 512),
+        ("BertForSequenceClassification", "BertConfig", SMALL, 512),
+        ("BertModel", "BertConfig", SMALL, 512),
         # Positions of RoBERTa begin at padding_idx + 1 = 2.
         (
             "RobertaModel",
             "RobertaConfig",
             {**SMALL, "max_position_embeddings": 34, "pad_token_id": 1},
-            False,
             32,
         ),
         (
             "LlamaForCausalLM",
             "LlamaConfig",
             {**SMALL, "max_position_embeddings": 64, "num_key_value_heads": 1},
-            True,
             64,
         ),
         (
             "T5ForConditionalGeneration",
             "T5Config",
             {"vocab_size": 20, "d_model": 8, "d_ff": 8, "d_kv": 4, "num_layers": 2, "num_heads": 2},
-            True,
             None,
         ),
         (
             "BloomModel",
             "BloomConfig",
             {"vocab_size": 20, "hidden_size": 8, "n_layer": 2, "n_head": 2},
-            False,
             None,
         ),
     ],
@@ -143,12 +134,11 @@ def test_families_are_loaded_by_their_own_class_and_know_their_limit(
     class_name: str,
     config_name: str,
     settings: dict[str, Any],
-    head: bool,
     limit: int | None,
 ) -> None:
     loaded = load(save(tmp_path, class_name, config_name, **settings), device="cpu")
     assert type(loaded.model).__name__ == class_name
-    assert (loaded.has_head, loaded.max_tokens) == (head, limit)
+    assert loaded.max_tokens == limit
     assert (loaded.n_layers, loaded.n_heads) == (2, 2)
     assert loaded.is_encoder_decoder == (class_name == "T5ForConditionalGeneration")
     assert loaded.tokenizer is None

@@ -12,11 +12,11 @@ from transformers import PreTrainedTokenizerFast
 from explorer.capture import GivenWeights
 from explorer.metrics import REPEATED, head_metrics, layer_metrics, marks_of
 from explorer.models import LoadedModel, ModelError, load
-from explorer.repeated import duplicate_score, induction_score, repeated_capture
+from explorer.repeated import repeated_capture
 from explorer.tokens import Tokens
 from tests.small_models import SMALL_GROUPED, small_model
 
-PERIOD, LENGTH = 5, 15
+PERIOD, LENGTH = 5, 10
 
 
 def pattern(offset: int) -> GivenWeights:
@@ -35,36 +35,23 @@ def decoder(max_tokens: int = 64, bos: str | None = "w1") -> LoadedModel:
     return LoadedModel("small", "Small", model, tokenizer, model.device, model.dtype)
 
 
+def scores(offset: int) -> tuple[float, float]:
+    """Of such a head on two copies of a segment: induction, and weight on the token's own place."""
+    tokens = Tokens.plain([*"abcde"] * 2)
+    found = layer_metrics(pattern(offset), names=REPEATED, marks=marks_of(tokens, tokens))
+    return float(found["induction"]), float(found["duplicate"])
+
+
 def test_a_hand_made_induction_head_scores_near_1() -> None:
-    head = pattern(1 - PERIOD)
-    assert float(induction_score(head, PERIOD)[0]) == pytest.approx(0.97 + 0.03 / LENGTH)
-    assert float(duplicate_score(head, PERIOD)[0]) < 0.05
+    assert scores(1 - PERIOD) == pytest.approx((0.97 + 0.03 / LENGTH, 0.03 / LENGTH))
 
 
 def test_a_hand_made_duplicate_token_head_scores_near_1() -> None:
-    head = pattern(-PERIOD)
-    assert float(duplicate_score(head, PERIOD)[0]) == pytest.approx(0.97 + 0.03 / LENGTH)
-    assert float(induction_score(head, PERIOD)[0]) < 0.05
+    assert scores(-PERIOD) == pytest.approx((0.03 / LENGTH, 0.97 + 0.03 / LENGTH))
 
 
 def test_a_previous_token_head_is_no_induction_head() -> None:
-    assert float(induction_score(pattern(-1), PERIOD)[0]) < 0.05
-
-
-def test_the_table_says_the_same_from_the_tokens_alone() -> None:
-    # Two copies: each token has one place before it.
-    weights = pattern(1 - PERIOD).given[:, : 2 * PERIOD, : 2 * PERIOD]
-    head = GivenWeights(weights)
-    tokens = Tokens.plain([*"abcde"] * 2)
-    found = layer_metrics(head, names=REPEATED, marks=marks_of(tokens, tokens))
-    assert float(found["induction"]) == pytest.approx(float(induction_score(head, PERIOD)))
-    assert float(found["duplicate"]) == pytest.approx(float(duplicate_score(head, PERIOD)))
-
-
-def test_a_text_without_repetition_has_no_score() -> None:
-    assert induction_score(pattern(-1), LENGTH).isnan().all()
-    with pytest.raises(ValueError, match="at least 2 tokens"):
-        induction_score(pattern(-1), 1)
+    assert scores(-1) == pytest.approx((0.03 / LENGTH, 0.03 / LENGTH))
 
 
 def test_a_decoder_reads_its_random_segment_twice() -> None:
@@ -76,7 +63,7 @@ def test_a_decoder_reads_its_random_segment_twice() -> None:
     stack = found.stacks["decoder"]
     table = head_metrics(stack, REPEATED)
     assert table[list(REPEATED)].notna().all().all()
-    # The start token shifts all places by one, so the pure functions see the text without it.
+    # The start token shifts all places by one.
     for number, layer in enumerate(stack.layers):
         weights = layer.weights().double().numpy()
         rows = range(13, 25)

@@ -16,7 +16,7 @@ from torch import Tensor
 from explorer.attention import Attention
 from explorer.capture import GivenWeights, capture
 from explorer.masks import causal, padding
-from explorer.models import LoadedModel, load
+from explorer.models import LoadedModel
 from explorer.similarity import HeadDistances, classical_mds, clusters, head_distances
 
 
@@ -121,11 +121,6 @@ def test_fewer_queries_are_evenly_spread() -> None:
     np.testing.assert_allclose(found.matrix, expected(stack, [0, 2, 5]), atol=1e-3)
     with pytest.raises(ValueError, match="at least 1"):
         head_distances(stack, most_queries=0)
-
-
-@pytest.fixture(scope="module")
-def minilm() -> LoadedModel:
-    return load("minilm", device="cpu")
 
 
 def test_distances_of_a_real_model_are_those_of_scipy(minilm: LoadedModel) -> None:

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from explorer import streaming
+from explorer import cores, streaming
 from explorer.attention import Attention
 from explorer.masks import Mask, causal, padding, prefix, sliding_window
+from explorer.row_blocks import plan
 from tests.reference import Example, examples, reference
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -145,7 +146,7 @@ def test_blocks_leave_out_the_keys_that_no_row_of_them_may_use() -> None:
         Mask("by hand", lambda q, k, n_q, n_k: (k >= 300) & (k < 400) & (q >= 0)): [(300, 400)] * 4,
     }
     for mask, expected in cases.items():
-        blocks = streaming.plan(mask, 1000, 1000, 256, like)
+        blocks = plan(mask, 1000, 1000, 256, like)
         assert [(b.keys.start, b.keys.stop) for b in blocks] == expected, mask.name
         if "padding" in mask.name:
             assert all(block.penalty is None for block in blocks)
@@ -172,7 +173,7 @@ def test_the_buffer_is_the_result() -> None:
 
 def test_the_number_of_threads_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of torch and of the maths library below it, although the workers have one each."""
-    monkeypatch.setattr(streaming, "_pool", None)  # as in a fresh process
+    monkeypatch.setattr(cores, "_pool", None)  # as in a fresh process
     torch.set_num_threads(2)
     before = torch.__config__.parallel_info()
     query, key, value = normal(3, 700, 700, 4, 1.0)
@@ -244,7 +245,7 @@ def test_workers_that_stream_do_not_wait_for_one_another(monkeypatch: pytest.Mon
     def job() -> Tensor:
         return streaming.stream(query, key, value, scale=1.0).output
 
-    jobs = [streaming.workers().submit(job) for _ in range(4 * torch.get_num_threads())]
+    jobs = [cores.workers().submit(job) for _ in range(4 * torch.get_num_threads())]
     for each in jobs:
         torch.testing.assert_close(each.result(timeout=60), expected)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.models import LoadedModel, TextError, encode, load
+from explorer.models import LoadedModel, TextError, encode
 from explorer.tokens import Tokens
 from explorer.vectors import (
     hidden_states,
@@ -15,11 +15,6 @@ from explorer.vectors import (
     token_embeddings,
     words,
 )
-
-
-@pytest.fixture(scope="module")
-def minilm() -> LoadedModel:
-    return load("minilm", "cpu")
 
 
 def test_words_are_split_at_spaces_and_bounded() -> None:

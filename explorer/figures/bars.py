@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from explorer.figures import frame
 from explorer.figures.colors import Theme, ink
 from explorer.figures.labels import hover_texts, label_pixels, ticks
-from explorer.figures.odd import FORBIDDEN, key_entry, runs
+from explorer.figures.odd import FORBIDDEN, key_entry, row_grounds
 
 
 def row_bars(
@@ -21,8 +21,6 @@ def row_bars(
     theme: Theme,
     forbidden: npt.NDArray[np.bool_] | None = None,
     raw_key: Sequence[str] | None = None,
-    selected: int | None = None,
-    title: str | None = None,
     max_value: int | float | None = None,
     width_px: int = 320,
     max_px: int = 620,
@@ -43,7 +41,6 @@ def row_bars(
     thickness = min(max(max_px / n_k, 1), 24)
     height = max(thickness * n_k, 48)
     places, texts = ticks(key_labels, height, vertical=True)
-    fills = [colors.accent if place == selected else colors.bar for place in range(n_k)]
     bars = {
         "type": "bar",
         "showlegend": False,
@@ -51,35 +48,22 @@ def row_bars(
         "y": np.arange(n_k, dtype=np.int32),
         "orientation": "h",
         "yaxis": "y2",
-        "marker": {"color": fills, "line": {"width": 0}},
+        "marker": {"color": colors.bar, "line": {"width": 0}},
         "hovertemplate": "Key %{y}<br>weight <b>%{x:.4f}</b><extra></extra>",
         "texttemplate": "%{x:.3f}" if thickness >= 14 else None,
         "textposition": "outside",
         "textfont": frame.font(colors),
         "cliponaxis": False,
     }
-    grounds = [
-        {
-            "type": "rect",
-            "x0": 0,
-            "x1": top,
-            "y0": start - 0.5,
-            "y1": stop - 0.5,
-            "fillcolor": colors.forbidden,
-            "opacity": 0.6,
-            "line": {"width": 0},
-            "layer": "below",
-        }
-        for start, stop in runs(barred)
-    ]
+    grounds = row_grounds(barred, colors)
     odd = [key_entry(FORBIDDEN, colors.forbidden, colors.line)] if grounds else []
     margin = {
         "l": max(label_pixels(key_labels[place]) for place in places) + 40,
         "r": 44,
-        "t": 44 + (28 if title else 0),
+        "t": 44,
         "b": 8 + frame.LEGEND_HEIGHT * len(odd),
     }
-    layout = frame.layout(colors, width=width_px, height=height, title=title, margin=margin)
+    layout = frame.layout(colors, width=width_px, height=height, margin=margin)
     layout["legend"]["y"] = -4 / height
     layout |= {
         "showlegend": bool(odd),

@@ -13,11 +13,12 @@ from explorer.figures import frame
 from explorer.figures.colors import Theme, ink
 from explorer.figures.domain import round_values, value_domain
 from explorer.figures.labels import hover_texts, label_pixels, ticks
-from explorer.figures.odd import FORBIDDEN, key_entry, runs
+from explorer.figures.odd import FORBIDDEN, key_entry, row_grounds
 
 Row = npt.NDArray[np.floating]
 GAP = 0.06  # share of the width between the two halves
 THICKEST = 24  # pixels
+BESIDE = 4  # pixels from one label to the next
 
 
 def before_after(
@@ -52,11 +53,7 @@ def before_after(
     low, high = value_domain(scores, "scores")
     room = 0.4 * (high - low) if thickness >= 14 else 0.0  # for the numbers at the bars' ends
     left = low - room if low < 0 else low, high + room if high > 0 else high
-    grounds = [
-        {"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": start - 0.5, "y1": stop - 0.5}
-        | {"fillcolor": colors.forbidden, "opacity": 0.6, "line": {"width": 0}, "layer": "below"}
-        for start, stop in runs(barred)
-    ]
+    grounds = row_grounds(barred, colors)
     odd = [key_entry(FORBIDDEN, colors.forbidden, colors.line)] if grounds else []
     fills = [colors.accent if place == selected else colors.bar for place in range(n_k)]
     common: dict[str, Any] = {
@@ -94,7 +91,7 @@ def before_after(
     half = (1 - GAP) / 2
     lines: dict[str, Any] = {"side": "top", "fixedrange": True, "showgrid": True}
     lines |= {"gridcolor": colors.line, "zeroline": True, "zerolinecolor": colors.muted}
-    few = round_values(low, high)
+    few = _apart(round_values(low, high), plot_width * half / (left[1] - left[0]))
     layout |= {
         "showlegend": bool(odd),
         "shapes": grounds,
@@ -103,7 +100,7 @@ def before_after(
         "xaxis": frame.axis(colors, "before: score", 1)
         | lines
         | {"range": left, "domain": [0, half], "tickvals": few}
-        | {"ticktext": [frame.number(value) for value in few]},
+        | {"ticktext": [frame.number(value) for value in few], "tickangle": 0},
         "xaxis2": frame.axis(colors, "after: weight", 1)
         | lines
         | {"range": [0, 1.18], "domain": [1 - half, 1], "tickvals": [0, 0.5, 1]}
@@ -114,6 +111,17 @@ def before_after(
         "yaxis2": frame.hover_axis("y", hover_texts(key_labels, None), down=True),
     }
     return go.Figure(data=[*bars, frame.NOTHING, *odd], layout=layout)
+
+
+def _apart(values: Sequence[float], pixels: int | float) -> list[float]:
+    """Those whose labels stand apart at so many pixels a unit: 0 first, then the ends."""
+    ends = values[0], values[-1]
+    kept: list[tuple[float, float]] = []
+    for value in sorted(values, key=lambda v: (v != 0, v not in ends, -abs(v))):
+        wide = label_pixels(frame.number(value))
+        if all(abs(value - at) * pixels > (wide + w) / 2 + BESIDE for at, w in kept):
+            kept.append((value, wide))
+    return sorted(value for value, _ in kept)
 
 
 def _number(value: float) -> str:

@@ -94,22 +94,19 @@ def diverging_colors(theme: Theme, n: int = 257) -> Colors:
     return oklab_to_rgb(np.stack([lightness, chroma * np.cos(hue), chroma * np.sin(hue)], axis=-1))
 
 
-def sequential_scale(theme: Theme, root: bool = True, stops: int = 33) -> ColorScale:
+def sequential_scale(theme: Theme, root: bool = True) -> ColorScale:
     """Plotly colour scale for weights; with `root` the colour follows the square root."""
-    colors = sequential_colors(theme, stops)
-    places = np.linspace(0.0, 1.0, stops)
-    return _scale(places**2 if root else places, colors)
+    places = np.linspace(0.0, 1.0, 33)
+    return _scale(places**2 if root else places, sequential_colors(theme, len(places)))
 
 
-def diverging_scale(
-    theme: Theme, low: int | float, high: int | float, stops: int = 41
-) -> ColorScale:
+def diverging_scale(theme: Theme, low: int | float, high: int | float) -> ColorScale:
     """Plotly colour scale over [low, high] with 0 neutral and equal steps on either side of it."""
     if not low <= 0 <= high or low == high:
         raise ValueError(f"low, high: {low}, {high} given; a range that holds 0 would work")
     colors = diverging_colors(theme, 257)
     reach = max(-low, high)
-    places = np.linspace(0.0, 1.0, stops)
+    places = np.linspace(0.0, 1.0, 41)
     index = np.rint(((low + (high - low) * places) / reach + 1) * 128).astype(int)
     return _scale(places, colors[index])
 

@@ -79,7 +79,7 @@ def compared_rows(
                 "textfont": frame.font(colors),
                 "cliponaxis": False,
                 "hovertext": hover_texts(labels, raw),
-                "hovertemplate": f"{what} %{{hovertext}}<br>%{{x:.4f}}<extra></extra>",
+                "hovertemplate": f"{what} %{{hovertext}}<br>%{{x:.4~g}}<extra></extra>",
                 "showlegend": False,
             }
         )
@@ -116,11 +116,7 @@ def compared_rows(
 
 def bar_number(value: float) -> str:
     """A number beside its bar: an exact 0 is "0", and nothing else is."""
-    if np.isnan(value):
-        return ""
-    if value == 0:
-        return "0"
-    return f"{value:.3f}" if value >= 0.0005 else f"{value:.0e}"
+    return "" if np.isnan(value) else "0" if value == 0 else f"{value:.3f}"
 
 
 def _said(panel: Panel, start: float, color: str) -> dict[str, Any]:

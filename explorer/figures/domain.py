@@ -46,15 +46,18 @@ def round_values(low: int | float, high: int | float) -> list[float]:
 
 
 def head_map_alt(
-    name: str, kind: Kind, query_labels: Sequence[str], key_labels: Sequence[str], values: Values
+    name: str,
+    kind: Kind,
+    query_labels: Sequence[str],
+    key_labels: Sequence[str],
+    values: Values,
+    unit: str | None = None,
 ) -> str:
     """The map in words: what it shows, its size, and where its largest value lies."""
+    what = f"{NAMES[kind].capitalize()}s of {name}" if unit is None else f"{name} ({unit})"
     finite = np.where(np.isfinite(values), values, -np.inf)
     row, column = divmod(int(np.argmax(finite)), values.shape[1])
-    words = (
-        f"{NAMES[kind].capitalize()}s of {name}: {values.shape[0]} queries down,"
-        f" {values.shape[1]} keys across."
-    )
+    words = f"{what}: {values.shape[0]} queries down, {values.shape[1]} keys across."
     if not np.isfinite(finite[row, column]):
         return f"{words} No cell holds a value."
     return (

@@ -59,7 +59,6 @@ def drift_map(
             plot_height=height,
             length=min(1.0, 330 / width),
             tickvals=round_ticks,
-            ticktext=[frame.number(value) for value in round_ticks],
         ),
         "hoverongaps": False,
         "xgap": 1,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from explorer.figures.colors import ColorScale, Ink
-from explorer.figures.labels import tick_stride
+from explorer.figures.labels import label_pixels, tick_stride
 
 FONT = (
     "-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, 'Source Sans', 'Noto Sans CJK SC',"
@@ -145,9 +145,12 @@ def color_bar(
     plot_height: int | float,
     length: int | float,
     tickvals: Sequence[int | float],
-    ticktext: Sequence[str],
+    ticktext: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """A bar below the plot from its left edge, `length` (a share of 1) of its width."""
+    """A bar below the plot from its left edge, `length` (a share of 1) of its width.
+
+    The ticks say their numbers unless `ticktext` says other words.
+    """
     return {
         "orientation": "h",
         "x": 0,
@@ -164,12 +167,17 @@ def color_bar(
         "title": {"text": title, "side": "top", "font": font(ink, TICK_SIZE, strong=True)},
         "tickmode": "array",
         "tickvals": list(tickvals),
-        "ticktext": list(ticktext),
+        "ticktext": [*map(number, tickvals)] if ticktext is None else list(ticktext),
         "tickfont": font(ink),
         "ticks": "outside",
         "ticklen": 3,
         "tickcolor": ink.line,
     }
+
+
+def bar_overhang(last: int | float) -> float:
+    """Pixels that a bar's last number reaches past it; Plotly leaves out what does not fit."""
+    return label_pixels(number(last)) / 2 + 2
 
 
 def color_bar_alone(
@@ -186,6 +194,27 @@ def color_bar_alone(
             "showscale": True,
             "colorbar": bar,
         },
+    }
+
+
+def unseen_markers(
+    places: Sequence[tuple[int | float, int | float]],
+    customdata: Sequence[Sequence[int]] | None,
+    texts: Sequence[str],
+) -> dict[str, Any]:
+    """Markers at (row, column), for the tooltip and the click of each; small, so none overlap."""
+    return {
+        "type": "scatter",
+        "x": [column for _, column in places],
+        "y": [row for row, _ in places],
+        "mode": "markers",
+        "marker": {"symbol": "square", "size": 6, "opacity": 0},
+        "selected": {"marker": {"opacity": 0}},
+        "unselected": {"marker": {"opacity": 0}},
+        "customdata": customdata,
+        "text": texts,
+        "hovertemplate": "%{text}<extra></extra>",
+        "showlegend": False,
     }
 
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import plotly.graph_objects as go
 
 from explorer.figures import frame, png
 from explorer.figures.colors import Ink, Theme, ink, sequential_colors, sequential_scale
-from explorer.figures.labels import hover_label
 from explorer.figures.montage import Flags, Weights, block_size, blocks, montage, pooled, row_blocks
 from explorer.figures.odd import FORBIDDEN, PADDING, key_entry, not_finite
-
-ScaleTo = Literal["shared", "head"]
 
 ROOTS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 
@@ -27,21 +23,18 @@ def heads_grid(
     layer_numbers: Sequence[int],
     theme: Theme,
     selected: tuple[int, int] | None = None,
-    scale_to: ScaleTo = "shared",
     max_value: int | float | None = None,
     forbidden: Flags | None = None,
     padded: Flags | None = None,
     present: Flags | None = None,
-    notes: Mapping[str, npt.NDArray[np.floating]] | None = None,
     width_px: int = 900,
 ) -> go.Figure:
     """One small map a head, layer 0 on top; colour follows the square root of the weight.
 
-    `scale_to="shared"` gives all heads one colour scale up to `max_value` (by default the largest
-    weight shown), "head" gives each its own largest. `forbidden` is broadcast to the weights;
-    `padded` marks query rows; `present` marks rows of layers that have attention; `notes` are
-    numbers a head, shown in its tooltip. Where maps are longer than there are pixels, a pixel is
-    the largest weight of its block. `selected` is (row of the grid, head).
+    All heads share one colour scale up to `max_value`, by default the largest weight shown.
+    `forbidden` is broadcast to the weights; `padded` marks query rows; `present` marks rows of
+    layers that have attention. Where maps are longer than there are pixels, a pixel is the largest
+    weight of its block. `selected` is (row of the grid, head).
     """
     n_layers, n_heads = _checked(weights, layer_numbers, padded, present)
     colors = ink(theme)
@@ -49,45 +42,22 @@ def heads_grid(
     there = np.ones(n_layers, dtype=bool) if present is None else present
     shown = largest[there]
     top = float(max_value if max_value is not None else (shown.max() if shown.size else 1.0)) or 1.0
-    per_head = np.where(largest > 0, largest, 1.0)[:, :, None, None]
     block = block_size(weights.shape)
-    codes = png.encode(
-        pooled(weights / per_head if scale_to == "head" else weights, block),
-        0.0,
-        1.0 if scale_to == "head" else top,
-        root=True,
-    )
+    codes = png.encode(pooled(weights, block), 0.0, top, root=True)
     picture = montage(
         codes, blocks(forbidden, weights.shape, block), row_blocks(padded, block), there
     )
-    uri = png.palette_png(
-        picture,
-        sequential_colors(theme, png.LEVELS),
-        forbidden=colors.forbidden,
-        padded=colors.padded,
-        hatch=colors.hatch,
-        absent=colors.absent,
-    )
-
+    uri = png.palette_png(picture, sequential_colors(theme, png.LEVELS), colors)
     ratio = min(max(weights.shape[2] / max(weights.shape[3], 1), 0.5), 2.0)
     height = width_px / n_heads * ratio * n_layers
-    traces: list[dict[str, Any]] = [
-        {
-            "type": "image",
-            "source": uri,
-            "x0": -0.5 + 0.5 * n_heads / picture.shape[1],
-            "dx": n_heads / picture.shape[1],
-            "y0": -0.5 + 0.5 * n_layers / picture.shape[0],
-            "dy": n_layers / picture.shape[0],
-            "hoverinfo": "skip",
-        }
-    ]
+    rows, columns = picture.shape
+    traces = [png.spread(uri, (rows, columns), width=n_heads, height=n_layers)]
     traces += [
-        _markers(largest, layer_numbers, there == wanted, wanted, notes or {})
+        _markers(largest, layer_numbers, there == wanted, wanted)
         for wanted in (True, False)
         if (there == wanted).any()
     ]
-    bar_title, tickvals, ticktext = _bar_words(top, scale_to, block)
+    bar_title, tickvals, ticktext = _bar_words(top, block)
     bar = frame.color_bar(
         colors,
         bar_title,
@@ -165,9 +135,8 @@ def _markers(
     layer_numbers: Sequence[int],
     rows: Flags,
     present: bool,
-    notes: Mapping[str, npt.NDArray[np.floating]],
 ) -> dict[str, Any]:
-    """An unseen marker at each head, for its tooltip and its click; small, so none overlap."""
+    """A marker at each head, for its tooltip and its click."""
     places = [
         (row, head) for row in np.flatnonzero(rows).tolist() for head in range(largest.shape[1])
     ]
@@ -176,38 +145,16 @@ def _markers(
         lines = [f"<b>L{layer_numbers[row]}H{head}</b>"]
         if present:
             lines.append(f"largest weight {largest[row, head]:.3f}")
-            lines += [f"{hover_label(name)} {note[row, head]:.3g}" for name, note in notes.items()]
         else:
             lines.append("this layer has no attention")
         texts.append("<br>".join(lines))
-    return {
-        "type": "scatter",
-        "x": [head for _, head in places],
-        "y": [row for row, _ in places],
-        "mode": "markers",
-        "marker": {"symbol": "square", "size": 6, "opacity": 0},
-        "selected": {"marker": {"opacity": 0}},
-        "unselected": {"marker": {"opacity": 0}},
-        "customdata": [[layer_numbers[row], head] for row, head in places] if present else None,
-        "text": texts,
-        "hovertemplate": "%{text}<extra></extra>",
-        "showlegend": False,
-    }
+    named = [[layer_numbers[row], head] for row, head in places] if present else None
+    return frame.unseen_markers(places, named, texts)
 
 
-def _bar_words(
-    top: int | float, scale_to: ScaleTo, block: tuple[int, int]
-) -> tuple[str, list[float], list[str]]:
+def _bar_words(top: int | float, block: tuple[int, int]) -> tuple[str, list[float], list[str]]:
     """Title, tick places and tick texts of the colour bar; places are roots of the weight."""
     of_block = "" if block == (1, 1) else f", largest of {block[0]} by {block[1]} cells"
-    if scale_to == "head":
-        shares = (0.0, 1 / 16, 1 / 4, 9 / 16, 1.0)
-        texts = ["0", "1/16", "1/4", "9/16", "1"]
-        return (
-            f"share of the largest in its head (√ scale){of_block}",
-            [math.sqrt(share) for share in shares],
-            texts,
-        )
     kept = [top]
     for value in reversed(ROOTS):
         if value < top and math.sqrt(value / top) < math.sqrt(kept[-1] / top) - 0.15:

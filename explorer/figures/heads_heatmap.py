@@ -9,10 +9,10 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 
 from explorer.figures import frame
-from explorer.figures.colors import Ink, Theme, contrast, from_hex, ink, sequential_colors, to_hex
+from explorer.figures.colors import Ink, Theme, ink, sequential_colors, to_hex
 from explorer.figures.domain import round_values, value_domain
 from explorer.figures.labels import escape
-from explorer.figures.numbers import INKS, SIZE, palette
+from explorer.figures.numbers import palette, shares, written
 from explorer.figures.odd import Flags, hatching, key_entry
 from explorer.figures.oklab import Colors
 
@@ -36,6 +36,7 @@ def heads_heatmap(
 ) -> go.Figure:
     """A cell for each layer (row) and head (column), layer 0 on top.
 
+    `title` says what a number is and `unit` in what; "" where it has none.
     `absent` marks heads that the model does not have, all of a layer's where it has no attention;
     numbers that are not known (NaN) are hatched. Colours run from 0, or from the lowest number
     where all lie above half of the highest; `centred` ones are signed, with 0 neutral. `width_px`
@@ -64,7 +65,12 @@ def heads_heatmap(
     traces += _written(shown, ramp, low, high, cell, row)
     keys = [key_entry(ABSENT, colors.absent, colors.line)] if gone.any() else []
     entries = len(keys) + bool(missing.any())
-    margin = {"l": 52, "r": 10, "t": 48, "b": frame.BAR_HEIGHT + frame.LEGEND_HEIGHT * entries}
+    margin = {
+        "l": 52,
+        "r": frame.bar_overhang(high),
+        "t": 48,
+        "b": frame.BAR_HEIGHT + frame.LEGEND_HEIGHT * entries,
+    }
     layout = frame.layout(colors, width=width_px, height=height, margin=margin) | {
         "showlegend": bool(entries),
         "dragmode": False,
@@ -76,13 +82,14 @@ def heads_heatmap(
 def heads_heatmap_alt(values: Numbers, title: str, unit: str) -> str:
     """The picture in words: what it shows, its size, its extremes."""
     n_layers, n_heads = values.shape
-    words = f"{title} ({unit}) of each head: {n_layers} layers down, {n_heads} heads across."
+    what = f"{title} ({unit})" if unit else title
+    words = f"{what} of each head: {n_layers} layers down, {n_heads} heads across."
     if not np.isfinite(values).any():
         return f"{words} None has a number."
     parts = []
-    for what, number in (("Lowest", np.nanmin(values)), ("highest", np.nanmax(values))):
+    for which, number in (("Lowest", np.nanmin(values)), ("highest", np.nanmax(values))):
         layer, head = np.argwhere(values == number)[0]
-        parts.append(f"{what} {number:.3g} at L{layer}H{head}")
+        parts.append(f"{which} {number:.3g} at L{layer}H{head}".replace("-", "\N{MINUS SIGN}"))
     return f"{words} {', '.join(parts)}. The numbers stand in the table below."
 
 
@@ -105,10 +112,15 @@ def cell_texts(values: Numbers, fewer: int = 0) -> npt.NDArray[Any]:
     finite = np.abs(values[np.isfinite(values)])
     top = float(finite.max()) if finite.size else 0.0
     digits = max(0, (2 if top < 9.995 else 1 if top < 99.95 else 0) - fewer)
-    text = [f"{value:.{digits}f}" for value in values.ravel().tolist()]
+    text = [f"{abs(value):.{digits}f}" for value in values.ravel().tolist()]
     if top < 1.005 and digits == 2:
         text = ["1.0" if each == "1.00" else each.replace("0.", ".", 1) for each in text]
-    return np.array(text).reshape(values.shape)
+    below = (values.ravel() < 0).tolist()
+    signed = [
+        "\N{MINUS SIGN}" * (minus and bool(each.strip(".0"))) + each
+        for minus, each in zip(below, text, strict=True)
+    ]
+    return np.array(signed).reshape(values.shape)
 
 
 def _ground(gone: Flags, colors: Ink) -> dict[str, Any]:
@@ -149,11 +161,10 @@ def _cells(
         ],
         "colorbar": frame.color_bar(
             colors,
-            f"{escape(title)}, {escape(unit)}",
+            ", ".join(escape(words) for words in (title, unit) if words),
             plot_height=height,
             length=1.0,
             tickvals=ticks,
-            ticktext=[frame.number(value) for value in ticks],
         ),
         "hoverongaps": False,
         "xgap": 1 if cell >= 12 else 0,
@@ -176,23 +187,4 @@ def _written(
             break
     if not longest or longest * DIGIT + 2 > cell or row < LINE:
         return []
-    white, black = (np.array([contrast(c, from_hex(each)) for c in ramp]) for each in INKS)
-    places = np.clip((np.nan_to_num(shown, nan=low) - low) / (high - low), 0.0, 1.0)
-    dark = (black > white)[np.rint(places * (STOPS - 1)).astype(int)]
-    traces = []
-    for flag, color in zip((False, True), INKS, strict=True):
-        rows, columns = np.nonzero(known & (dark == flag))
-        if len(rows):
-            traces.append(
-                {
-                    "type": "scatter",
-                    "mode": "text",
-                    "x": columns.tolist(),
-                    "y": rows.tolist(),
-                    "text": texts[rows, columns].tolist(),
-                    "textfont": {"family": frame.FONT, "size": SIZE, "color": color},
-                    "hoverinfo": "skip",
-                    "showlegend": False,
-                }
-            )
-    return traces
+    return written(texts, shares(shown, low, high), ramp)

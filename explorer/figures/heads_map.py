@@ -163,7 +163,6 @@ def _by_value(
         plot_height=height,
         length=1.0,
         tickvals=ticks,
-        ticktext=[frame.number(value) for value in ticks],
     )
     bar["y"] = -BELOW / height
     marker = {

@@ -17,7 +17,7 @@ from explorer.figures.colors import (
     ink,
     sequential_scale,
 )
-from explorer.figures.domain import NAMES, UNITS, Kind, Values, round_values, value_domain
+from explorer.figures.domain import UNITS, Kind, Values, round_values, value_domain
 from explorer.figures.labels import hover_label, hover_texts, label_pixels, ticks
 from explorer.figures.numbers import cell_numbers, palette
 from explorer.figures.odd import Flags, no_value, odd_cells
@@ -28,6 +28,8 @@ NUMBERS_UP_TO = 12  # tokens: past this numbers are a clutter
 NUMBER_WIDTH = 21  # pixels a cell needs for its number
 EXTRAS_UP_TO = 128  # tokens: past this the tooltip shows the value alone
 ZOOM_FROM = 32  # tokens: past this a drag zooms in
+LETTER, LINE = 4.9, 15  # pixels that the colour bar's title takes across, and a line of it down
+BESIDE = 16  # pixels that the title may reach out on either side of the plot
 HEATMAP_UP_TO = 512  # tokens: past this a palette picture, whose tooltip has positions alone
 
 
@@ -45,6 +47,7 @@ def head_map(
     extra: Mapping[str, Values] | None = None,
     selected: tuple[int, int] | None = None,
     title: str | None = None,
+    unit: str | None = None,
     value_range: tuple[int | float, int | float] | None = None,
     show_numbers: bool | Literal["auto"] = "auto",
     max_px: int = 620,
@@ -54,7 +57,8 @@ def head_map(
     Weights run from 0 to the largest shown, coloured by their square root; everything else is
     centred on 0. `value_range` fixes the range, for pictures that are compared. Forbidden cells
     hold no value of kind "weights"; padded rows and NaN are hatched. `extra` adds named arrays to
-    the tooltip, up to 128 tokens.
+    the tooltip, up to 128 tokens. `unit` says what a cell holds, a comma, and in what unit, where
+    that is not the kind's own.
     """
     _check(values, query_labels, key_labels, forbidden, padded_queries, extra or {})
     n_q, n_k = values.shape
@@ -71,7 +75,8 @@ def head_map(
 
     cell = min(max_px / max(n_q, n_k), LARGEST_CELL)
     width, height = max(n_k * cell, SMALLEST_PLOT), max(n_q * cell, SMALLEST_PLOT)
-    bar = _bar(colors, kind, low, high, height)
+    unit = unit or UNITS[kind]
+    bar = _bar(colors, _bar_title(kind, unit, width), low, high, height)
     as_picture = max(n_q, n_k) > HEATMAP_UP_TO
     if as_picture:
         traces = [
@@ -82,7 +87,7 @@ def head_map(
         span = {"zmin": low, "zmax": high, "colorscale": scale, "colorbar": bar}
         traces = [
             *no_value(barred, padded, missing, colors),  # below: what lies above answers first
-            _heatmap(shown, kind, extra or {}, cell) | span,
+            _heatmap(shown, unit.partition(",")[0], extra or {}, cell) | span,
             frame.NOTHING,
         ]
     if show_numbers == "auto":
@@ -96,6 +101,10 @@ def head_map(
         "xaxis2": frame.hover_axis("x", hover_texts(key_labels, raw_key)),
         "yaxis2": frame.hover_axis("y", hover_texts(query_labels, raw_query), down=True),
     }
+    if "<br>" in bar["title"]["text"]:
+        layout["height"] += LINE
+        layout["margin"]["b"] += LINE
+        layout["legend"]["y"] -= LINE / height
     return go.Figure(data=[*traces, *odd], layout=layout)
 
 
@@ -163,11 +172,11 @@ def _check(
 
 def _heatmap(
     shown: Values,
-    kind: Kind,
+    name: str,
     extra: Mapping[str, Values],
     cell: int | float,
 ) -> dict[str, Any]:
-    lines = [f"{NAMES[kind]} <b>%{{z:.4f}}</b>"]
+    lines = [f"{name} <b>%{{z:.4f}}</b>"]
     customdata = None
     if extra and max(shown.shape) <= EXTRAS_UP_TO:
         customdata = np.stack([array.astype(np.float32) for array in extra.values()], axis=-1)
@@ -204,15 +213,7 @@ def _picture(
     codes = png.encode(shown, low, high, root=kind == "weights")
     codes[barred] = png.FORBIDDEN
     png.hatched(codes, hatch)
-    colors = ink(theme)
-    source = png.palette_png(
-        codes,
-        palette(kind, theme, low, high, png.LEVELS),
-        forbidden=colors.forbidden,
-        padded=colors.padded,
-        hatch=colors.hatch,
-        absent=colors.absent,
-    )
+    source = png.palette_png(codes, palette(kind, theme, low, high, png.LEVELS), ink(theme))
     return {
         "type": "image",
         "source": source,
@@ -222,19 +223,24 @@ def _picture(
     }
 
 
+def _bar_title(kind: Kind, unit: str, width: int | float) -> str:
+    """What the colours are, in two lines where one is wider than the map."""
+    title = unit + (" (√ colour scale)" if kind == "weights" else "")
+    fits = len(title) * LETTER <= width + 2 * BESIDE
+    return title if fits else title.replace(", ", ",<br>", 1)
+
+
 def _bar(
-    colors: Ink, kind: Kind, low: int | float, high: int | float, height: int | float
+    colors: Ink, title: str, low: int | float, high: int | float, height: int | float
 ) -> dict[str, Any]:
     """The colour bar, with its ends and round values between as ticks."""
     tickvals = round_values(low, high)
-    title = UNITS[kind] + (" (√ colour scale)" if kind == "weights" else "")
     return frame.color_bar(
         colors,
         title,
         plot_height=height,
         length=1.0,
         tickvals=tickvals,
-        ticktext=[frame.number(value) for value in tickvals],
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -61,32 +60,20 @@ def long_heads(
     picture[:n_heads] = cell
     height, width = cell.shape[1:]
     rows = picture.reshape(down, across, height, width).transpose(0, 2, 1, 3)
+    pixels = down * height, across * width
     uri = png.palette_png(
-        np.ascontiguousarray(rows.reshape(down * height, across * width)),
-        sequential_colors(theme, png.LEVELS),
-        forbidden=colors.forbidden,
-        padded=colors.padded,
-        hatch=colors.hatch,
-        absent=colors.absent,
+        np.ascontiguousarray(rows.reshape(pixels)), sequential_colors(theme, png.LEVELS), colors
     )
     places = [divmod(head, across) for head in range(n_heads)]
-    traces: list[dict[str, Any]] = [
-        {
-            "type": "image",
-            "source": uri,
-            "x0": -0.5 + 0.5 / width,
-            "dx": 1 / width,
-            "y0": -0.5 + 0.5 / height,
-            "dy": 1 / height,
-            "hoverinfo": "skip",
-        },
-        _markers(places, notes),
+    texts = [f"<b>Head {head}</b><br>{escape(note)}" for head, note in enumerate(notes)]
+    traces = [
+        png.spread(uri, pixels, width=across, height=down),
+        frame.unseen_markers(places, [[head] for head in range(n_heads)], texts),
     ]
     odd = [key_entry(barred_name, colors.forbidden, colors.line)] if forbidden.any() else []
     hidden = {"visible": False, "fixedrange": True}
     margin = {"l": 0, "r": 0, "t": 0, "b": 34 * bool(odd)}
-    pixels = across * width, down * height
-    layout = frame.layout(colors, width=pixels[0], height=pixels[1], margin=margin) | {
+    layout = frame.layout(colors, width=pixels[1], height=pixels[0], margin=margin) | {
         "dragmode": False,
         "hoverdistance": -1,
         "showlegend": bool(odd),
@@ -106,7 +93,7 @@ def long_heads(
         "xaxis": frame.axis(colors, "", across, **hidden),
         "yaxis": frame.axis(colors, "", down, down=True, scaleanchor=False, **hidden),
     }
-    layout["legend"]["y"] = -4 / pixels[1]
+    layout["legend"]["y"] = -4 / pixels[0]
     return go.Figure(data=[*traces, *odd], layout=layout)
 
 
@@ -138,17 +125,3 @@ def _stretched(codes: png.Codes, side: int, n: int, axis: int) -> png.Codes:
     ranked = np.where(codes == png.FORBIDDEN, 0, codes + 1).astype(np.uint8)
     found = np.maximum.reduceat(ranked, starts, axis=axis)
     return np.where(found == 0, png.FORBIDDEN, found - 1).astype(np.uint8)
-
-
-def _markers(places: Sequence[tuple[int, int]], notes: Sequence[str]) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "x": [column for _, column in places],
-        "y": [row for row, _ in places],
-        "mode": "markers",
-        "marker": {"symbol": "square", "size": 6, "opacity": 0},
-        "customdata": [[head] for head in range(len(places))],
-        "text": [f"<b>Head {head}</b><br>{escape(note)}" for head, note in enumerate(notes)],
-        "hovertemplate": "%{text}<extra></extra>",
-        "showlegend": False,
-    }

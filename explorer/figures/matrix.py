@@ -72,7 +72,7 @@ def matrix_parts(
     columns = list(range(0, n_columns, stride))
     margin = {
         "l": longest + 40,
-        "r": 10,
+        "r": frame.bar_overhang(high) if color_bar else 10,
         "t": 48 + (28 if title else 0),
         "b": frame.BAR_HEIGHT if color_bar else 8,
     }
@@ -164,7 +164,6 @@ def _bar(
         plot_height=height,
         length=1.0,
         tickvals=ends,
-        ticktext=[frame.number(value) for value in ends],
     ) | {"tickangle": 0}
 
 

@@ -13,6 +13,7 @@ from explorer.figures.colors import Theme, ink
 from explorer.figures.labels import escape, hover_texts, label_pixels, ticks
 
 THICKEST = 14  # pixels of a bar
+TALLEST = 620  # pixels of all bars
 NUMBERS = 12  # pixels of a bar from which its number is written beside it
 ROOM = 1.16  # of the longest bar: for the number at its end
 
@@ -28,7 +29,6 @@ def named_bars(
     top: int | float | None = None,
     digits: int = 3,
     width_px: int = 420,
-    max_px: int = 620,
 ) -> go.Figure:
     """A bar for each label and series, the first label on top.
 
@@ -40,7 +40,7 @@ def named_bars(
         raise ValueError(f"series: {lengths} values given for {n} labels; as many, at least 1")
     colors = ink(theme)
     fills = [colors.bar] if len(series) == 1 else [colors.muted, colors.accent]
-    thickness = min(max(max_px / (n * (len(series) + 0.5)), 2), THICKEST)
+    thickness = min(max(TALLEST / (n * (len(series) + 0.5)), 2), THICKEST)
     step = thickness * (len(series) + 0.5)
     height = max(step * n, 40)
     finite = [v for values in series.values() for v in values if np.isfinite(v)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from explorer.figures.colors import Theme, contrast, diverging_colors, from_hex, sequential_colors
 from explorer.figures.domain import Kind, Values
@@ -19,14 +20,24 @@ def cell_numbers(
     shown: Values, kind: Kind, theme: Theme, low: int | float, high: int | float
 ) -> list[dict[str, Any]]:
     """A text trace for each of the two inks that some cell needs."""
+    texts = np.array([[cell_number(value, kind) for value in row] for row in shown.tolist()])
+    share = shares(shown, low, high)
     colors = palette(kind, theme, low, high)
-    white, black = (np.array([contrast(c, from_hex(ink)) for c in colors]) for ink in INKS)
-    share = np.clip((np.nan_to_num(shown, nan=low) - low) / (high - low), 0.0, 1.0)
-    share = np.sqrt(share) if kind == "weights" else share
-    dark = (black > white)[np.rint(share * (len(colors) - 1)).astype(int)]
+    traces = written(texts, np.sqrt(share) if kind == "weights" else share, colors)
+    return [trace | {"xaxis": "x2", "yaxis": "y2"} for trace in traces]
+
+
+def written(
+    texts: npt.NDArray[Any], places: npt.NDArray[np.floating], ramp: Colors
+) -> list[dict[str, Any]]:
+    """A text trace for each ink; `places`, from 0 to 1 in the ramp, are NaN where none stands."""
+    white, black = (np.array([contrast(c, from_hex(ink)) for c in ramp]) for ink in INKS)
+    known = np.isfinite(places)
+    steps = np.where(known, places, 0.0) * (len(ramp) - 1)
+    dark = (black > white)[np.rint(steps).astype(int)]
     traces = []
     for flag, color in zip((False, True), INKS, strict=True):
-        rows, columns = np.nonzero(np.isfinite(shown) & (dark == flag))
+        rows, columns = np.nonzero(known & (dark == flag))
         if len(rows):
             traces.append(
                 {
@@ -34,15 +45,19 @@ def cell_numbers(
                     "mode": "text",
                     "x": columns.tolist(),
                     "y": rows.tolist(),
-                    "text": [cell_number(float(value), kind) for value in shown[rows, columns]],
+                    "text": texts[rows, columns].tolist(),
                     "textfont": {"family": FONT, "size": SIZE, "color": color},
-                    "xaxis": "x2",
-                    "yaxis": "y2",
                     "hoverinfo": "skip",
                     "showlegend": False,
                 }
             )
     return traces
+
+
+def shares(values: Values, low: int | float, high: int | float) -> Values:
+    """Where values lie between `low` and `high`, from 0 to 1; NaN where one is not finite."""
+    inside = np.clip((values - low) / (high - low), 0.0, 1.0)
+    return np.where(np.isfinite(values), inside, np.nan)
 
 
 def cell_number(value: int | float, kind: Kind) -> str:

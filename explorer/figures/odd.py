@@ -80,6 +80,25 @@ def hatching(where: Flags, name: str, ink: Ink) -> Trace:
     }
 
 
+def row_grounds(barred: Flags, ink: Ink) -> list[dict[str, Any]]:
+    """A ground across a bar chart, in the colour of forbidden cells, for each run of its rows."""
+    return [
+        {
+            "type": "rect",
+            "xref": "paper",
+            "x0": 0,
+            "x1": 1,
+            "y0": start - 0.5,
+            "y1": stop - 0.5,
+            "fillcolor": ink.forbidden,
+            "opacity": 0.6,
+            "line": {"width": 0},
+            "layer": "below",
+        }
+        for start, stop in runs(barred)
+    ]
+
+
 def not_finite(cells: int) -> str:
     """How many cells hold NaN or an infinity."""
     return f"not a finite number: {cells} cell{'s' * (cells != 1)}"

@@ -33,9 +33,6 @@ def heads_scatter(
     theme: Theme,
     x_log: bool = False,
     y_log: bool = False,
-    x_format: str = ".3~g",
-    y_format: str = ".3~g",
-    hover: Sequence[str] | None = None,
     selected: tuple[int, int] | None = None,
     identity: str | None = None,
     level: tuple[int | float, str] | None = None,
@@ -46,11 +43,10 @@ def heads_scatter(
 
     Heads without a number, and on a logarithmic axis those at 0 or below, are not drawn.
     `selected` (layer, head) is ringed and named. `identity` names a line y = x. `level` is a value
-    of y to draw a line at, and what it is. `hover` is one more text a head, already safe.
+    of y to draw a line at, and what it is.
     """
     n = len(x)
     sizes = {"y": len(y), "layers": len(layers), "heads": len(heads)}
-    sizes |= {} if hover is None else {"hover": len(hover)}
     for name, size in sizes.items():
         if size != n:
             raise ValueError(f"{name}: {size} given for {n} heads; as many would work")
@@ -75,9 +71,7 @@ def heads_scatter(
         flat = np.log10([level[0]] * 2) if y_log else np.array([level[0]] * 2)
         traces.append(_line(x_range, flat, level[1], colors.accent, "dot", x_log, y_log))
     numbers = sorted(set(layers.tolist()))
-    lines = [] if hover is None else ["%{text}"]
-    values = [f"{escape(x_title)} <b>%{{x:{x_format}}}</b>"]
-    values.append(f"{escape(y_title)} <b>%{{y:{y_format}}}</b>")
+    values = [f"{escape(x_title)} <b>%{{x:.3~g}}</b>", f"{escape(y_title)} <b>%{{y:.3~g}}</b>"]
     name = "<b>L%{customdata[0]}H%{customdata[1]}</b>"
     traces.append(
         {
@@ -86,8 +80,7 @@ def heads_scatter(
             "x": across,
             "y": up,
             "customdata": np.stack([layers[kept], heads[kept]], -1).tolist(),
-            "text": None if hover is None else [hover[place] for place in kept.tolist()],
-            "hovertemplate": "<br>".join([name, *values, *lines]) + "<extra></extra>",
+            "hovertemplate": "<br>".join([name, *values]) + "<extra></extra>",
             "showlegend": False,
             "marker": {
                 "size": POINT,

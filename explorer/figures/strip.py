@@ -53,30 +53,18 @@ def heads_strip(
         corners.append((left, above))
         barred = None if forbidden is None else forbidden[at]
         traces.append(_picture(values, barred, top, left, above, side, theme))
-    middles = [(left + side / 2, above + side / 2) for left, above in corners]
-    traces.append(
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "x": [x for x, _ in middles],
-            "y": [y for _, y in middles],
-            "marker": {"symbol": "square", "size": 6, "opacity": 0},
-            "customdata": [list(head) for head in heads],
-            "text": [
-                f"<b>L{layer}H{head}</b><br>{escape(note)}<br>largest weight {most:.3f}"
-                for (layer, head), note, most in zip(heads, notes, largest, strict=True)
-            ],
-            "hovertemplate": "%{text}<extra></extra>",
-            "showlegend": False,
-        }
-    )
+    middles = [(above + side / 2, left + side / 2) for left, above in corners]
+    texts = [
+        f"<b>L{layer}H{head}</b><br>{escape(note)}<br>largest weight {most:.3f}"
+        for (layer, head), note, most in zip(heads, notes, largest, strict=True)
+    ]
+    traces.append(frame.unseen_markers(middles, [list(head) for head in heads], texts))
     bar = frame.color_bar(
         colors,
         "weight, share of 1 (√ colour scale)",
         plot_height=height,
         length=min(1.0, 330 / width),
-        tickvals=(places := round_values(0.0, top)),
-        ticktext=[frame.number(value) for value in places],
+        tickvals=round_values(0.0, top),
     )
     traces.append(frame.color_bar_alone(sequential_scale(theme), 0.0, top, bar))
     some_barred = forbidden is not None and any(flags.any() for flags in forbidden)
@@ -138,26 +126,10 @@ def _picture(
     codes: npt.NDArray[np.uint8] = png.encode(values, 0.0, top, root=True)
     if barred is not None:
         np.copyto(codes, np.uint8(png.FORBIDDEN), where=np.broadcast_to(barred, codes.shape))
-    n_q, n_k = codes.shape
-    colors = ink(theme)
-    source = png.palette_png(
-        np.repeat(np.repeat(codes, ENLARGED, 0), ENLARGED, 1),
-        sequential_colors(theme, png.LEVELS),
-        forbidden=colors.forbidden,
-        padded=colors.padded,
-        hatch=colors.hatch,
-        absent=colors.absent,
-    )
-    dx, dy = side / (n_k * ENLARGED), side / (n_q * ENLARGED)
-    return {
-        "type": "image",
-        "source": source,
-        "x0": left + dx / 2,
-        "dx": dx,
-        "y0": above + dy / 2,
-        "dy": dy,
-        "hoverinfo": "skip",
-    }
+    large = np.repeat(np.repeat(codes, ENLARGED, 0), ENLARGED, 1)
+    source = png.palette_png(large, sequential_colors(theme, png.LEVELS), ink(theme))
+    rows, columns = large.shape
+    return png.spread(source, (rows, columns), width=side, height=side, left=left, top=above)
 
 
 def strip_alt(heads: Sequence[tuple[int, int]], notes: Sequence[str]) -> str:

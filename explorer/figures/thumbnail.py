@@ -34,12 +34,6 @@ def thumbnail(
     down, across = (max(1, -(-SIDE // n)) for n in codes.shape)
     large = np.repeat(np.repeat(codes, down, 0), across, 1)
     png.hatched(large, large == png.HATCH)
-    colors = ink(theme)
     return png.palette_png(
-        np.ascontiguousarray(large),
-        sequential_colors(theme, png.LEVELS),
-        forbidden=colors.forbidden,
-        padded=colors.padded,
-        hatch=colors.hatch,
-        absent=colors.absent,
+        np.ascontiguousarray(large), sequential_colors(theme, png.LEVELS), ink(theme)
     )

@@ -11,13 +11,13 @@ import streamlit as st
 from explorer.figures.heads_heatmap import heads_heatmap, heads_heatmap_alt
 from explorer.figures.scatter import heads_scatter, scatter_alt
 from explorer.head_table import Extreme, extremes
-from explorer.ui import controls, frame, width
+from explorer.ui import address, controls, frame, width
 from explorer.ui.all_heads_numbers import Numbers
+from explorer.ui.chart import chart
 from explorer.ui.outline import outline
 from explorer.ui.plotly_click import Click, cell_clicks
 from explorer.ui.words import share
 
-QUIET = {"displayModeBar": False}
 LABELS = 62  # pixels beside the heatmap's cells
 SCATTER = 400  # pixels of the scatter's height
 FIRST, ACROSS, UP = "previous", "distance", "entropy_share"
@@ -45,7 +45,7 @@ def one_number(numbers: Numbers, layer: int, head: int) -> str:
         width_px=width.column() - LABELS,
     )
     alt = heads_heatmap_alt(table, metric.title, metric.unit)
-    st.plotly_chart(figure, key="heads_numbers", theme=None, config=QUIET, alt=alt, width="content")
+    chart(figure, "heads_numbers", alt)
     outline("heads_numbers", x=(head, head), y=(layer, layer))
     cell_clicks("heads_numbers", "heads_numbers_click", lambda click: _cell(click, numbers))
     _say_extremes(numbers, name)
@@ -120,7 +120,7 @@ def two_numbers(numbers: Numbers, layer: int, head: int) -> None:
         height_px=SCATTER,
     )
     alt = scatter_alt(x, y, numbers.layers, numbers.heads, titles[0], titles[1])
-    st.plotly_chart(figure, key="two_numbers", theme=None, config=QUIET, alt=alt, width="content")
+    chart(figure, "two_numbers", alt)
     cell_clicks("two_numbers", "two_numbers_click", lambda click: point(click, numbers))
     missing = int((~np.isfinite(x) | ~np.isfinite(y)).sum())
     if missing:
@@ -144,8 +144,7 @@ def point(click: Click, numbers: Numbers) -> None:
 
 def choose(layer: int, head: int) -> None:
     """Makes this the chosen head; for callbacks, before the page runs."""
-    for name, number in (("layer", layer), ("head", head)):
-        st.session_state[name] = st.session_state[f"{name} kept"] = number
+    address.put(layer=layer, head=head)
 
 
 def written(value: float, unit: str) -> str:

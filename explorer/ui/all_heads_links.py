@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import streamlit as st
-from streamlit.errors import StreamlitAPIException
 
-from explorer.ui import address
+from explorer.ui import address, frame
 from explorer.ui.all_heads_numbers import Numbers
 
 SIDES = ("left", "right")
@@ -18,12 +17,7 @@ def compare(numbers: Numbers, left: Head, right: Head) -> None:
     """A link that shows two heads side by side."""
     label = f"Compare L{left[0]}H{left[1]} with L{right[0]}H{right[1]}"
     target = compare_address(numbers, left, right)
-    try:
-        st.page_link(
-            "pages/compare.py", label=label, icon=":material/compare:", query_params=target
-        )
-    except StreamlitAPIException:
-        st.markdown(label)  # the page runs by itself, as in a test: no other page is known
+    frame.link_to("pages/compare.py", label, ":material/compare:", target)
 
 
 def compare_address(numbers: Numbers, left: Head, right: Head) -> dict[str, str]:

@@ -10,8 +10,9 @@ from explorer.figures.heads_map import heads_map, heads_map_alt
 from explorer.figures.thumbnail import thumbnail
 from explorer.similarity import HeadDistances, clusters
 from explorer.ui import all_heads_links, cached, controls, frame, lesson, width
-from explorer.ui.all_heads import QUIET, choose, choose_metric, point
+from explorer.ui.all_heads import choose, choose_metric, point
 from explorer.ui.all_heads_numbers import Numbers, plane
+from explorer.ui.chart import chart
 from explorer.ui.plotly_click import cell_clicks
 from explorer.ui.words import share
 
@@ -58,7 +59,7 @@ def show(numbers: Numbers, found: HeadDistances, layer: int, head: int) -> None:
         width_px=width.column(),
     )
     alt = heads_map_alt(len(points), shown, COLORS[by].lower())
-    st.plotly_chart(figure, key="heads_map", theme=None, config=QUIET, alt=alt, width="content")
+    chart(figure, "heads_map", alt)
     cell_clicks("heads_map", "heads_map_click", lambda click: point(click, numbers))
     st.markdown(
         f"This map shows **{100 * shown:.0f} %** of the squared distances between the heads; the "

@@ -11,13 +11,13 @@ from torch import Tensor
 
 from explorer.capture import Stack
 from explorer.figures.masks import mask_maps
+from explorer.figures.still import still
 from explorer.painting import LARGEST, decode_painted, encode_painted, flipped
 from explorer.ui import frame, width
-from explorer.ui.plotly_click import Click, cell_clicks
+from explorer.ui.still_picture import still_picture
 from explorer.ui.words import short
 
 PAINTED = "draft_paint"
-QUIET = {"displayModeBar": False}
 LARGEST_MAP = 420  # pixels
 
 
@@ -32,19 +32,16 @@ def paint(stack: Stack, layers: Sequence[int] | None) -> str:
         return ""
     layer = stack.layer_numbers[0] if layers is None else layers[0]
     own = stack.layer(layer).allowed()[0].cpu()
-    kept = st.session_state.get(PAINTED)
-    table = decode_painted(kept) if kept else own
-    if len(table) != n:
-        table = own
+    table = _painted(own)
     with st.container():
-        _picture(stack, table)
+        _picture(stack, table, own)
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
             places = [_place(label, stack, n) for label in ("Query", "Key")]
             st.button(
                 "Forbid this cell" if bool(table[places[0], places[1]]) else "Allow this cell",
                 key="draft_flip",
-                on_click=_store,
-                args=(flipped(table, *places),),
+                on_click=_flip,
+                args=(own, *places),
             )
             st.button("Start from the model's mask", key="draft_own", on_click=_store, args=(own,))
             every = torch.ones(n, n, dtype=torch.bool)
@@ -52,7 +49,14 @@ def paint(stack: Stack, layers: Sequence[int] | None) -> str:
     return encode_painted(table)
 
 
-def _picture(stack: Stack, table: Tensor) -> None:
+def _painted(own: Tensor) -> Tensor:
+    """The mask painted so far; before, and for another text, the model's own."""
+    kept = st.session_state.get(PAINTED)
+    table = decode_painted(kept) if kept else own
+    return table if len(table) == len(own) else own
+
+
+def _picture(stack: Stack, table: Tensor, own: Tensor) -> None:
     allowed = table.numpy()
     ones = allowed.astype(np.float32)
     tokens = stack.query_tokens
@@ -68,8 +72,12 @@ def _picture(stack: Stack, table: Tensor) -> None:
     figure.update_layout(title_text="")
     n = len(table)
     alt = f"The painted mask: {int(table.sum())} of {n * n} cells may be used."
-    st.plotly_chart(figure, key="paint_map", theme=None, config=QUIET, alt=alt, width="content")
-    cell_clicks("paint_map", "paint_map_click", lambda click: _clicked(click, table))
+    still_picture(
+        still(figure, "paint_map"),
+        key="paint_map",
+        alt=alt,
+        on_click=lambda click: _flip(own, click.y, click.x),
+    )
 
 
 def _place(label: str, stack: Stack, n: int) -> int:
@@ -86,10 +94,9 @@ def _place(label: str, stack: Stack, n: int) -> int:
     return int(place)
 
 
-def _clicked(click: Click, table: Tensor) -> None:
-    n = len(table)
-    if 0 <= click.x < n and 0 <= click.y < n:
-        _store(flipped(table, click.y, click.x))
+def _flip(own: Tensor, query: int, key: int) -> None:
+    if 0 <= min(query, key) and max(query, key) < len(own):
+        _store(flipped(_painted(own), query, key))
 
 
 def _store(table: Tensor) -> None:

@@ -8,17 +8,13 @@ import streamlit as st
 
 from explorer.capture import AnyAttention, Stack
 from explorer.changed_attention import ChangedAttention
-from explorer.figures.domain import head_map_alt, value_domain
-from explorer.figures.heatmap import head_map
-from explorer.ui import changes, controls, frame, width
+from explorer.ui import changes, controls
+from explorer.ui.two_maps import OneOfTwo, two_maps
 from explorer.ui.what_if import Runs
 from explorer.ui.what_if_words import number, signed
 from explorer.ui.words import plain, short
 
-LABELS = 110  # pixels that token labels take beside a map
-SMALLEST, LARGEST = 200, 480  # pixels of a map's longer side
 ROUNDING = 1e-6  # a single head's sums may be made in another order
-TOOLS = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
 
 
 def choose(runs: Runs, stack: Stack) -> tuple[int, int]:
@@ -34,46 +30,21 @@ def choose(runs: Runs, stack: Stack) -> tuple[int, int]:
 
 def maps(runs: Runs, stack: Stack, layer: int, head: int) -> None:
     """The head's weights without and with the changes, and the largest difference in words."""
-    name = f"L{layer}H{head}"
     hide = bool(st.session_state["hide_special"])
     rows, keys = controls.visible(stack, hide)
     records = [each.layer(layer) for each in runs.stack(stack.name)]
     tables = [_weights(record, head, rows, keys) for record in records]
     barred = [~record.allowed([head], rows, keys)[0].cpu().numpy() for record in records]
-    top = max(
-        value_domain(np.where(gone, np.nan, table), "weights")[1]
-        for table, gone in zip(tables, barred, strict=True)
-    )
     queries, columns = stack.query_tokens.select(rows), stack.key_tokens.select(keys)
     _say(records[1], head, tables, queries.texts, columns.texts)
     titles = ("Before", "After" if runs.is_changed else "After: nothing is changed")
-    for at, side in enumerate(st.columns(2, gap="large")):
-        figure = head_map(
-            tables[at],
-            query_labels=queries.texts,
-            key_labels=columns.texts,
-            raw_query=queries.raws,
-            raw_key=columns.raws,
-            kind="weights",
-            theme=frame.theme(),
-            forbidden=barred[at],
-            padded_queries=np.array(queries.padding),
-            value_range=(0.0, top),
-            max_px=min(max(width.column() - LABELS, SMALLEST), LARGEST),
+    both = [
+        OneOfTwo(f"head_{at}", f"**{title}**", f"L{layer}H{head} {title.lower()}", table, forbidden)
+        for at, title, table, forbidden in zip(
+            ("before", "after"), titles, tables, barred, strict=True
         )
-        alt = head_map_alt(
-            f"{name} {titles[at].lower()}", "weights", queries.texts, columns.texts, tables[at]
-        )
-        with side:
-            st.markdown(f"**{titles[at]}**")
-            st.plotly_chart(
-                figure,
-                key=f"head_{('before', 'after')[at]}",
-                theme=None,
-                config=TOOLS,
-                alt=alt,
-                width="content",
-            )
+    ]
+    two_maps(both, queries, columns, tools=True)
 
 
 def _weights(

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import streamlit as st
-from streamlit.errors import StreamlitAPIException
 
 from explorer.divergence import compare
 from explorer.paired import Map, Paired, paired
-from explorer.ui import compare_fields, compare_maps, compare_place, controls, width
+from explorer.ui import address, compare_fields, compare_maps, compare_place, controls, frame, width
 from explorer.ui.compare_fields import Fields
 from explorer.ui.compare_sides import Chosen, choose_side
 from explorer.ui.words import plain, share, tiny
@@ -55,7 +54,7 @@ def choose() -> tuple[Chosen, Chosen, bool]:
     compare_fields.arrived()
     left, right = sides
     if left is None or right is None:
-        st.stop()
+        address.stop()
     return left, right, by_words
 
 
@@ -67,8 +66,8 @@ def bring_together(left: Chosen, right: Chosen, by_words: bool) -> Paired:
 
 def show(left: Chosen, right: Chosen, pair: Paired) -> None:
     """The pictures, the numbers, and one query or key of both sides."""
-    titles = (left.title, right.title)
-    pictures = compare_maps.pictures_of(pair, titles)
+    sides = (left, right)
+    pictures = compare_maps.pictures_of(pair, sides)
     found = pair.compared
     if found is None:
         st.info(plain(pair.note), icon=":material/info:")
@@ -94,13 +93,13 @@ def show(left: Chosen, right: Chosen, pair: Paired) -> None:
     with after:
         for at, column in enumerate(width.side_by_side()):
             with column:
-                side = (left, right)[at]
+                side = sides[at]
                 st.markdown(f"**{('Left', 'Right')[at]}: {plain(_named(side))}**")
                 compare_maps.show_map(pictures, at, place)
                 _open_in_heads(side)
     if found is not None and place is not None:
         st.subheader("One query or key, on both sides", anchor=False)
-        compare_place.show_place(pair, place, titles)
+        compare_place.show_place(pair, place, sides)
     else:
         st.caption(
             "Without a difference only the pictures can be read side by side, in one range of "
@@ -119,15 +118,8 @@ def _open_in_heads(side: Chosen) -> None:
     target |= {"layer": side.look.layer, "head": side.look.head, "cut": "yes" if cut else None}
     target |= {shared: st.query_params.get(shared) for shared in SHARED}
     label = f"Open L{side.look.layer}H{side.look.head} in Heads"
-    try:
-        st.page_link(
-            "pages/heads.py",
-            label=label,
-            icon=":material/open_in_new:",
-            query_params={key: str(value) for key, value in target.items() if value is not None},
-        )
-    except StreamlitAPIException:
-        st.markdown(label)  # the page runs by itself, as in a test: no other page is known
+    choices = {key: str(value) for key, value in target.items() if value is not None}
+    frame.link_to("pages/heads.py", label, ":material/open_in_new:", choices, "content")
 
 
 def proof(pair: Paired) -> None:
@@ -165,7 +157,7 @@ def _sums(each: Map) -> str:
     return f"rows sum to 1 within {tiny(largest)}, {forbidden}"
 
 
-def show_tables(pair: Paired) -> None:
+def show_tables(left: Chosen, right: Chosen, pair: Paired) -> None:
     """The same numbers as tables, for those who can't see the pictures."""
     with st.expander(
         "This comparison as tables", icon=":material/table:", key="compare_table", on_change="rerun"
@@ -191,7 +183,8 @@ def show_tables(pair: Paired) -> None:
             ),
             hide_index=True,
         )
-        st.markdown("**Each weight**, the largest differences first")
+        measures = f"left {left.measure}, right {right.measure}, as shares of 1"
+        st.markdown(f"**Each cell** ({measures}), the largest differences first")
         ours, theirs = pair.left.weights.numpy(), pair.right.weights.numpy()
         order = np.argsort(-np.nan_to_num(np.abs(theirs - ours)), axis=None, kind="stable")
         rows, columns = np.unravel_index(order[:MOST_CELLS], ours.shape)

@@ -7,20 +7,20 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import streamlit as st
 from torch import Tensor
 
 from explorer.figures.domain import Kind, head_map_alt, value_domain
 from explorer.figures.heatmap import head_map
 from explorer.paired import Map, Paired
 from explorer.ui import frame, width
+from explorer.ui.chart import chart
 from explorer.ui.compare_place import Place, choose_cell
+from explorer.ui.compare_sides import Chosen
 from explorer.ui.outline import outline
 from explorer.ui.plotly_click import cell_clicks
 
 LABELS = 118  # pixels that token labels take beside a map
 SMALLEST, LARGEST = 200, 440  # pixels of a map's longer side
-TOOLS = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
 Values = npt.NDArray[np.float32]
 
 
@@ -34,20 +34,40 @@ class Picture(NamedTuple):
     of: Map
     forbidden: npt.NDArray[np.bool_]
     kind: Kind
+    unit: str
+    """What a cell holds, and its unit."""
 
 
-def pictures_of(pair: Paired, titles: Sequence[str]) -> list[Picture]:
+def pictures_of(pair: Paired, sides: Sequence[Chosen]) -> list[Picture]:
     """Two maps, and their difference where they can be aligned."""
     found = [
-        Picture(name, title, array(each.weights), each, ~array_of_flags(each.allowed), "weights")
-        for name, title, each in zip(
-            ("left", "right"), titles, (pair.left, pair.right), strict=True
+        Picture(
+            name,
+            side.title,
+            array(each.weights),
+            each,
+            ~array_of_flags(each.allowed),
+            "weights",
+            f"{side.measure}, share of 1",
         )
+        for name, side, each in zip(("left", "right"), sides, (pair.left, pair.right), strict=True)
     ]
     if pair.compared is not None:
         both = ~array_of_flags(pair.left.allowed | pair.right.allowed)
         gap = found[1].values - found[0].values
-        found.append(Picture("difference", "Right − left", gap, pair.left, both, "difference"))
+        left, right = (side.measure for side in sides)
+        what = f"difference in {left}" if left == right else f"{right} − {left}"
+        found.append(
+            Picture(
+                "difference",
+                "Right − left",
+                gap,
+                pair.left,
+                both,
+                "difference",
+                f"{what}, share of 1",
+            )
+        )
     return found
 
 
@@ -75,13 +95,14 @@ def show_map(pictures: Sequence[Picture], at: int, place: Place | None) -> None:
         forbidden=picture.forbidden,
         padded_queries=array_of_flags(picture.of.padded),
         extra=others,
+        unit=picture.unit,
         value_range=(-top if signed else 0.0, top),
         max_px=min(max(width.column() - LABELS, SMALLEST), LARGEST),
     )
     labels = picture.of.query_labels, picture.of.key_labels
-    alt = head_map_alt(picture.title, picture.kind, *labels, picture.values)
+    alt = head_map_alt(picture.title, picture.kind, *labels, picture.values, picture.unit)
     key = f"compare_{picture.name}"
-    st.plotly_chart(figure, key=key, theme=None, config=TOOLS, alt=alt, width="content")
+    chart(figure, key, alt, tools=True)
     if place is None:
         return
     n_q, n_k = picture.values.shape

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -12,13 +13,15 @@ from explorer.divergence import LN2, Compared
 from explorer.figures.compared import Panel, compared_rows
 from explorer.paired import Paired
 from explorer.ui import address, frame
+from explorer.ui.chart import chart
+from explorer.ui.compare_sides import Chosen
 from explorer.ui.plotly_click import Click
+from explorer.ui.row_of_weights import telling
 from explorer.ui.words import plain, short
 
 MOST = 5
 MOST_BARS, FEWER_BARS = 64, 32
 """Past so many keys bars would be hairlines; so many are drawn then."""
-QUIET = {"displayModeBar": False}
 
 
 class Place(NamedTuple):
@@ -118,7 +121,7 @@ def _show(name: str) -> None:
     st.session_state["at"] = name
 
 
-def show_place(pair: Paired, place: Place, titles: tuple[str, str]) -> None:
+def show_place(pair: Paired, place: Place, sides: Sequence[Chosen]) -> None:
     """The chosen query's two rows, or the chosen key's two columns, as bars side by side."""
     found = pair.compared
     assert found is not None
@@ -127,46 +130,40 @@ def show_place(pair: Paired, place: Place, titles: tuple[str, str]) -> None:
     rows = [each.weights[index].float().numpy() for each in (pair.left, pair.right)]
     labels = keys if place.axis == "q" else queries
     raws = pair.left.raw_keys if place.axis == "q" else pair.left.raw_queries
+    ours, theirs = (side.measure for side in sides)
+    where = "on the left and on the right"
+    if ours != theirs:
+        where = f"on the left ({ours}) and on the right ({theirs})"
     if place.axis == "q":
         value = float(found.per_query[place.at])
         told = "not compared: one side has no such row" if np.isnan(value) else f"{value:.3f} nats"
         name, what = plain(short(queries[place.at])), "Key"
         st.markdown(
-            f"Where **{name}** (query {place.at}) looks, on the left and on the right. "
+            f"Where **{name}** (query {place.at}) looks, {where}. "
             f"Divergence of the two rows: **{told}**"
         )
     else:
         name, what = plain(short(keys[place.at])), "Query"
         st.markdown(
-            f"How much each query gives to **{name}** (key {place.at}), on the left and on the "
-            f"right. Mean of |right − left|: **{float(found.per_key[place.at]):.3f}**"
+            f"How much each query gives to **{name}** (key {place.at}), {where}. "
+            f"Mean of |right − left|: **{float(found.per_key[place.at]):.3f}**"
         )
-    some = _telling(rows)
-    notes = [f"sum {float(np.nansum(row)):.3f}" for row in rows]
+    some = telling(rows, MOST_BARS, FEWER_BARS)
     figure = compared_rows(
         [
-            Panel(f"{side} · {title}", note, row[some])
-            for side, title, note, row in zip(("Left", "Right"), titles, notes, rows, strict=True)
+            Panel(f"{name} · {side.title}", f"sum {float(np.nansum(row)):.3f}", row[some])
+            for name, side, row in zip(("Left", "Right"), sides, rows, strict=True)
         ],
         [labels[at] for at in some],
-        unit="weight, share of 1",
+        unit=f"{ours}, share of 1" if ours == theirs else "share of 1",
         theme=frame.theme(),
         raw=[raws[at] for at in some],
         what=what,
     )
     alt = f"Two rows of bars, left and right: {what.lower()}s in the order of the text."
-    st.plotly_chart(figure, key="compare_bars", theme=None, config=QUIET, alt=alt)
+    chart(figure, "compare_bars", alt, width="stretch")
     if len(some) < len(labels):
-        st.caption(f"The {len(some)} of {len(labels)} with the largest weights on either side.")
-
-
-def _telling(rows: list[np.ndarray]) -> list[int]:
-    """The places that get bars, in their order: all, or of a long text those of most weight."""
-    most = np.nan_to_num(np.maximum(rows[0], rows[1]))
-    if len(most) <= MOST_BARS:
-        return list(range(len(most)))
-    found: list[int] = np.argsort(-most, kind="stable")[:FEWER_BARS].tolist()
-    return sorted(found)
+        st.caption(f"The {len(some)} of {len(labels)} with the largest values on either side.")
 
 
 def compared_words(found: Compared) -> str:
@@ -183,6 +180,6 @@ def compared_words(found: Compared) -> str:
         f"| Correlation | {number(found.correlation)} |",
         f"| Entropy, left → right | {number(found.entropy_left)} → {number(found.entropy_right)} "
         f"nats ({number(found.entropy_change, '+.3f')}) |",
-        f"| Largest difference of a weight | {number(found.largest_difference)} |",
+        f"| Largest difference of a cell | {number(found.largest_difference)} |",
     ]
     return "\n".join(lines)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import streamlit as st
@@ -15,6 +14,7 @@ from explorer.sides import (
     ABOUT,
     AVERAGE,
     MASKS,
+    MEASURES,
     ROLLOUT,
     SCALES,
     WEIGHED,
@@ -56,6 +56,11 @@ class Chosen(NamedTuple):
     def title(self) -> str:
         """The head, as people write it."""
         return self.look.name
+
+    @property
+    def measure(self) -> str:
+        """What a cell of its map holds, a share of 1."""
+        return MEASURES[self.look.way]
 
     @property
     def texts(self) -> tuple[object, object]:
@@ -245,23 +250,10 @@ def _named(fields: Fields, field: str, options: Mapping[str, str], label: str) -
 
 
 def _number(fields: Fields, field: str, otherwise: Any, label: str, low: Any, high: Any) -> Any:
-    kind: Callable[[str], Any] = type(otherwise)
     default = fields.default(field, otherwise)
-
-    def parse(given: str) -> Any:
-        try:
-            value = kind(given)
-        except ValueError:
-            value = math.nan
-        if not low <= value <= high:
-            raise ValueError(
-                f"The link asks for {fields.side} {field} “{given[:60]}”. It is a number from "
-                f"{low:g} to {high:g}. Showing {default:g}."
-            )
-        return value
-
+    parse = address.between(f"{fields.side} {field}", low, high, default)
     name = fields.start(field, default, parse)
-    st.number_input(label, min_value=low, max_value=high, step=kind("1"), key=name)
+    st.number_input(label, min_value=low, max_value=high, step=type(otherwise)(1), key=name)
     address.finish(name, default)
     return st.session_state[name]
 

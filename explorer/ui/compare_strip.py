@@ -10,6 +10,7 @@ from explorer.figures.strip import heads_strip, strip_alt
 from explorer.sides import named_heads
 from explorer.similarity import HeadDistances, head_distances
 from explorer.ui import address, cached, frame, width
+from explorer.ui.chart import chart
 from explorer.ui.compare_fields import SideName
 from explorer.ui.compare_sides import Chosen, choose_from
 from explorer.ui.plotly_click import Click, cell_clicks
@@ -19,7 +20,6 @@ MOST = 6
 QUERIES = 64
 """Queries that the search for similar heads looks at, evenly spread."""
 TITLES = {"left": "Left", "right": "Right"}
-QUIET = {"displayModeBar": False}
 Head = tuple[int, int]
 
 
@@ -135,7 +135,7 @@ def _picture(left: Chosen, heads: list[Head], notes: list[str], to: SideName) ->
         width_px=_whole_width() - 24,
     )
     alt = strip_alt(heads, notes)
-    st.plotly_chart(figure, key="compare_strip", theme=None, config=QUIET, alt=alt, width="content")
+    chart(figure, "compare_strip", alt)
     cell_clicks("compare_strip", "compare_strip_click", lambda click: _clicked(click, heads, to))
 
 

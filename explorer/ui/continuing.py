@@ -45,7 +45,6 @@ class Setting(NamedTuple):
 def choose() -> Setting:
     """Model and text. Ends the page with what to choose instead where a model writes no text."""
     decoder = SMALL_DECODER in CATALOGUE
-    controls.forget_defaults({})
     loaded, capture, key = controls.choose_capture(
         SMALL_DECODER if decoder else None,
         COPY_TEXT if decoder else controls.DEFAULT_TEXT,
@@ -83,7 +82,7 @@ def _stop(sentence: str) -> None:
         )
     st.markdown("What a change does to this model can be seen here:")
     _link_to("What if")
-    st.stop()
+    address.stop()
 
 
 def link_to_what_if() -> None:
@@ -98,8 +97,7 @@ def _link_to(name: str) -> None:
 
 
 def _take() -> None:
-    for name, value in (("model", SMALL_DECODER), ("text", COPY_TEXT)):
-        st.session_state[name] = st.session_state[f"{name} kept"] = value
+    address.put(model=SMALL_DECODER, text=COPY_TEXT)
 
 
 def stacks_that_write(setting: Setting) -> dict[str, Stack]:

@@ -12,10 +12,10 @@ import streamlit as st
 from explorer.changes import Change, encode_changes
 from explorer.continuing import MOST_TOKENS, end_ids
 from explorer.continuing_steps import LOST, Output, Step, pieces
+from explorer.cores import workers
 from explorer.interventions import Intervention
 from explorer.models import LoadedModel
 from explorer.outcomes import raw_entry
-from explorer.streaming import workers
 from explorer.ui import address, continuing
 from explorer.ui import continuing_words as say
 from explorer.ui.continuing_text import Added, Side, continued_texts

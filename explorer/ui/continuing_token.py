@@ -14,26 +14,25 @@ import pandas as pd
 import streamlit as st
 
 from explorer.continuing_steps import Row, Step, copying, pieces
-from explorer.figures.bars import row_bars
 from explorer.figures.named_bars import named_bars, named_bars_alt
 from explorer.models import LoadedModel
 from explorer.outcomes import entry_text, raw_entry
 from explorer.tokens import Tokens
 from explorer.ui import address, changes, continuing, controls, frame, width
 from explorer.ui import continuing_words as say
+from explorer.ui.chart import chart
 from explorer.ui.continuing_run import PICKED, named, picked
 from explorer.ui.continuing_writing import Both
+from explorer.ui.row_of_weights import WORTH_NAMING, telling, weight_bars, worth_naming
 from explorer.ui.what_if_words import probability
 from explorer.ui.words import plain, share, short
 
 TITLES = ("As the model is", "With the change")
-QUIET = {"displayModeBar": False}
 LABELS = 150  # pixels beside the bars
 SMALLEST, WIDEST = 160, 360  # pixels of the bars' plot
 MOST_BARS, FEWER_BARS = 40, 32
 """Past so many keys not every bar has room for its name; so many are drawn then."""
 TALLEST = 620  # pixels of the bars' plot
-WORTH_NAMING = 0.005
 WORTH_OPENING = 0.1
 """Of its weight: with less no head is said to look there."""
 SLIDER = "token_by_token"
@@ -90,15 +89,10 @@ def _copying(seen: Seen, place: int, layer: int, head: int) -> None:
                 f"Open {name}",
                 key="open_copying",
                 icon=":material/search:",
-                on_click=_open,
-                args=(found.layer, found.head),
+                on_click=address.put,
+                kwargs={"layer": found.layer, "head": found.head},
             )
             changes.switch_button(place, found.layer, found.head, "switch_copying")
-
-
-def _open(layer: int, head: int) -> None:
-    for name, number in (("layer", layer), ("head", head)):
-        st.session_state[name] = st.session_state[f"{name} kept"] = number
 
 
 def _choose(both: Both, most: int) -> int:
@@ -145,7 +139,7 @@ def _side_by_side(
     head: int,
     name: str,
 ) -> None:
-    shown = _telling([row.weights[head] for row in rows])
+    shown = telling([row.weights[head] for row in rows], MOST_BARS, FEWER_BARS)
     top = max(float(np.nan_to_num(row.weights[head]).max(initial=0.0)) for row in rows) or 1.0
     is_drawn = both.output.temperature > 0
     likeliest = max(
@@ -163,48 +157,21 @@ def _side_by_side(
                 f"{each.title}: **{say.quoted(each.name)}**, {probability(each.step.probability)}."
                 f" {_in_words(each.step.query, weights, tokens.texts)}"
             )
-            _bars(f"looked_{at}", weights, row.forbidden[head], tokens, shown, top, name)
+            weight_bars(
+                f"looked_{at}",
+                f"The weights of the last query in {name}, a bar for each token before, first on "
+                "top.",
+                weights,
+                row.forbidden[head],
+                tokens,
+                shown,
+                what="tokens",
+                width_px=min(max(width.column() - LABELS, SMALLEST), WIDEST),
+                max_px=TALLEST,
+                top=top,
+            )
         with columns[at if len(seen) > 1 else 1]:
             _likeliest(at, both.setting.loaded, each, likeliest, is_drawn)
-
-
-def _bars(
-    key: str,
-    weights: npt.NDArray[np.float32],
-    forbidden: npt.NDArray[np.bool_],
-    tokens: Tokens,
-    shown: list[int],
-    top: float,
-    name: str,
-) -> None:
-    part = tokens.select(shown)
-    figure = row_bars(
-        weights[shown],
-        part.texts,
-        theme=frame.theme(),
-        forbidden=forbidden[shown],
-        raw_key=part.raws,
-        max_value=top,
-        width_px=min(max(width.column() - LABELS, SMALLEST), WIDEST),
-        max_px=TALLEST,
-    )
-    alt = f"The weights of the last query in {name}, a bar for each token before, first on top."
-    st.plotly_chart(figure, key=key, theme=None, config=QUIET, alt=alt, width="content")
-    if len(shown) < len(weights):
-        rest = float(np.nansum(weights) - np.nansum(weights[shown]))
-        st.caption(
-            f"The {len(shown)} tokens with the largest weights, in the order of the text. The "
-            f"other {len(weights) - len(shown)} have {share(rest)} together."
-        )
-
-
-def _telling(rows: Sequence[npt.NDArray[np.float32]]) -> list[int]:
-    """The keys that get a bar, the same on both sides: all, or those of most weight on either."""
-    most = np.max([np.nan_to_num(row) for row in rows], axis=0)
-    if len(most) <= MOST_BARS:
-        return list(range(len(most)))
-    found: list[int] = np.argsort(-most, kind="stable")[:FEWER_BARS].tolist()
-    return sorted(found)
 
 
 def _in_words(query: str, weights: npt.NDArray[np.float32], keys: Sequence[str]) -> str:
@@ -213,11 +180,9 @@ def _in_words(query: str, weights: npt.NDArray[np.float32], keys: Sequence[str])
         return "This row holds no numbers."
     if not np.nan_to_num(weights).any():
         return "The last query has no key left that it may use, so all its weights are 0."
-    order = np.argsort(-np.nan_to_num(weights), kind="stable")[:2]
     parts = [
         f"“{plain(short(keys[n]))}” at {n} ({share(float(weights[n]))})".replace(" %", "\u00a0%")
-        for n in order
-        if weights[n] >= WORTH_NAMING
+        for n in worth_naming(weights, 2)
     ]
     name = f"The last query, “{plain(short(query))}”,"
     if not parts:
@@ -248,9 +213,7 @@ def _likeliest(at: int, loaded: LoadedModel, seen: Seen, top: float, is_drawn: b
     alt = named_bars_alt(title, names, series)
     if seen.step.id not in [each.id for each in likeliest]:
         st.caption(f"{say.quoted(seen.name)}, which was drawn, is less likely than all of them.")
-    st.plotly_chart(
-        figure, key=f"likeliest_{at}", theme=None, config=QUIET, alt=alt, width="content"
-    )
+    chart(figure, f"likeliest_{at}", alt)
 
 
 def _all_heads(seen: Sequence[Seen], stack: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import streamlit as st
@@ -24,6 +24,8 @@ from explorer.ui.words import plain
 
 Name = TypeVar("Name", bound=str)
 
+SHORT = 600
+"""Characters that Home reads of a text: it draws all heads at once."""
 DEFAULT_TEXT = "The animal didn't cross the street because it was too tired."
 
 
@@ -62,7 +64,7 @@ def choose_capture(
         except TooLongError as error:
             st.warning(plain(str(error)), icon=":material/content_cut:")
             if not choose_yes("cut", "Cut the text to fit"):
-                st.stop()
+                address.stop()
             truncate = True
         except (TextError, ModelError) as error:
             _stop(error)
@@ -70,7 +72,7 @@ def choose_capture(
 
 def _stop(error: ValueError) -> None:
     st.error(plain(str(error)), icon=":material/info:")
-    st.stop()
+    address.stop()
 
 
 def choose_model(first: str | None = None) -> str:
@@ -151,23 +153,21 @@ def _choose_text(loaded: LoadedModel, default_text: str, pairs: bool) -> tuple[s
     return text, pair
 
 
-def forget_defaults(left: Mapping[str, object]) -> None:
-    """Other pages' default model and text give way to a page's own; before `choose_capture`.
-
-    `left` is what that page showed last, by name: there the default itself was chosen, and stays.
-    """
-    state = st.session_state
-    for name, usual in (("model", next(iter(CATALOGUE))), ("text", DEFAULT_TEXT)):
-        if name not in state and state.get(f"{name} kept") == usual != left.get(name):
-            del state[f"{name} kept"]
-
-
 def short_text() -> str:
-    """One line of text, shared with the other pages; the default where it is empty."""
+    """One line of text, shared with the other pages; an example where it is empty."""
     address.start("text", DEFAULT_TEXT, str)
-    text = st.text_input("Your sentence", key="text", max_chars=600)
+    # Without max_chars: a field with a limit takes nothing of a longer text that is pasted.
+    text = st.text_input("Your sentence", key="text")
     address.finish("text", DEFAULT_TEXT)
-    return text if text.strip() else DEFAULT_TEXT
+    if not text.strip():
+        st.caption(f"Nothing is typed yet. What you see is an example: “{DEFAULT_TEXT}”")
+        return DEFAULT_TEXT
+    if len(text) > SHORT:
+        st.caption(
+            f"The picture is of the first {SHORT} of your {len(text):,} characters. "
+            "The page Heads reads them all, and Long texts a whole document."
+        )
+    return text[:SHORT]
 
 
 def choose_stack(capture: Capture) -> Stack:
@@ -189,8 +189,10 @@ def choose_one(
     first = next(iter(options))
     parse = address.one_of(name, lambda given: given in options, f"Showing “{options[first]}”.")
     address.start(name, str(first), parse)
-    if st.session_state[name] not in options:  # chosen for another model
-        st.session_state[name] = first
+    if st.session_state[name] not in options:
+        # It was chosen for another model; or it is None, as a click cut the run short that set it.
+        kept = st.session_state.get(f"{name} kept")
+        st.session_state[name] = kept if kept in options else first
     arguments = (label or name.capitalize(), list(options))
     if not buttons:
         st.selectbox(*arguments, key=name, format_func=options.__getitem__, help=help)
@@ -242,7 +244,7 @@ def choose_number(name: str, options: Sequence[int]) -> int:
     if wanted not in options:
         nearest = min(options, key=lambda option: abs(option - wanted))
         st.session_state[name] = nearest
-        st.warning(f"There is no {name} {wanted} here. Showing {name} {nearest}.")
+        address.notice(f"There is no {name} {wanted} here. Showing {name} {nearest}.")
     if len(options) == 1:
         st.markdown(f"{name.capitalize()}  \n**{options[0]}** (the only one)")
     else:
@@ -253,19 +255,38 @@ def choose_number(name: str, options: Sequence[int]) -> int:
 
 def choose_query(rows: Sequence[int], names: Mapping[int, str]) -> int:
     """One of the queries shown, by its position; the second where nothing is chosen."""
-    rows = list(rows)
-    default = rows[min(1, len(rows) - 1)]
-    address.start("query", default, address.number_of("query", rows, default))
-    # Set anew each time: Streamlit remembers the label, which another text changes.
-    wanted = st.session_state["query"]
-    st.session_state["query"] = wanted if wanted in rows else default
-    st.selectbox(
+    return choose_place(
+        "query",
         "Query",
         rows,
-        key="query",
-        format_func=lambda position: f"{position}  {names[position]}",
+        lambda position: f"{position}  {names[position]}",
+        rows[min(1, len(rows) - 1)],
         help="A click on a row of the map chooses it too.",
         width=240,
     )
-    address.finish("query", default)
-    return int(st.session_state["query"])
+
+
+def choose_place(
+    name: str,
+    label: str,
+    options: Sequence[int],
+    named: Callable[[int], str],
+    default: int,
+    *,
+    parse: Callable[[str], int] | None = None,
+    anew: bool = False,
+    help: str | None = None,
+    width: int = 200,
+) -> int:
+    """A number among some that have words of their own, as a token's position.
+
+    The default where the number is none of them any more, or with `anew`.
+    """
+    options = list(options)
+    address.start(name, default, parse or address.number_of(name, options, default))
+    wanted = st.session_state[name]
+    # Set each time: the browser keeps the chosen option's words, which another text changes.
+    st.session_state[name] = default if anew or wanted not in options else wanted
+    st.selectbox(label, options, key=name, format_func=named, help=help, width=width)
+    address.finish(name, default)
+    return int(st.session_state[name])

@@ -21,6 +21,7 @@ from explorer.cost import (
 )
 from explorer.figures.lines import Line, lines
 from explorer.ui import frame, lesson, width
+from explorer.ui.chart import chart
 from explorer.ui.words import plain
 
 SHORTEST = 128
@@ -119,12 +120,11 @@ def curves(found: Sequence[Measured]) -> None:
                 hover="%{y:.3s}",
                 width=width.column(),
             )
-            st.plotly_chart(
+            chart(
                 figure,
-                key=f"cost_{title}",
-                theme=None,
-                config={"displayModeBar": False},
-                alt=f"{title} over the number of tokens; the numbers stand in the table below.",
+                f"cost_{title}",
+                f"{title} over the number of tokens; the numbers stand in the table below.",
+                width="stretch",
             )
     _say_slopes(done)
     for reason in dict.fromkeys(f"{one.method}: {one.skipped}" for one in found if one.skipped):

@@ -5,13 +5,14 @@ Pages stand in `pages/` without st.navigation, so that each opens alone, cold, f
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 from explorer.figures.colors import Theme
-from explorer.ui import address, leaving, width
+from explorer.ui import address, going_back, leaving, width
 
 
 class Entry(NamedTuple):
@@ -157,6 +158,7 @@ def page(title: str, lead: str) -> None:
     )
     width.measure()
     leaving.hold_links()
+    going_back.one_step()
     with st.sidebar:
         st.markdown("**Attention Explorer**")
         link(HOME)
@@ -168,14 +170,27 @@ def page(title: str, lead: str) -> None:
                 link(entry)
     st.title(title, anchor=False)
     st.markdown(lead)
+    address.notices()
 
 
 def link(entry: Entry) -> None:
     """A link to another page of the app."""
+    link_to(entry.file, entry.name, entry.icon)
+
+
+def link_to(
+    file: str,
+    label: str,
+    icon: str,
+    choices: Mapping[str, str] | None = None,
+    width: Literal["stretch", "content"] = "stretch",
+) -> None:
+    """A link to a page that opens with some choices."""
     try:
-        st.page_link(entry.file, label=entry.name, icon=entry.icon)
+        st.page_link(file, label=label, icon=icon, query_params=choices, width=width)
     except StreamlitAPIException:
-        st.markdown(entry.name)  # the page runs by itself, as in a test: no other page is known
+        # The page runs by itself, as in a test: no other page is known.
+        st.markdown(label, width=width)
 
 
 def theme() -> Theme:

@@ -70,7 +70,7 @@ def measured(capture: Capture, stack: Stack, key: tuple[object, ...]) -> Heads:
     """
     if stack.read_only:
         st.info(plain(NOT_KNOWN), icon=":material/info:")
-        st.stop()
+        address.stop()
     against = _choose_scale(stack)
     table = _variances(capture, stack.name, *key)
     own = _softmax(capture, stack.name, "own", *key)

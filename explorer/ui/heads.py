@@ -10,12 +10,12 @@ from explorer.capture import Capture, Stack
 from explorer.figures.grid import grid_alt, heads_grid
 from explorer.metrics import METRICS, layer_metrics
 from explorer.models import DeviceMemoryError, LoadedModel
-from explorer.ui import cached, frame, width
+from explorer.ui import address, cached, frame, width
+from explorer.ui.chart import chart
 from explorer.ui.outline import outline
 from explorer.ui.plotly_click import Click, cell_clicks
 from explorer.ui.words import plain, share, tiny
 
-QUIET = {"displayModeBar": False}
 NUMBERS = ("entropy", "entropy_share", "distance", "first", "self", "previous")
 LABELS = 72  # pixels beside the grid
 WHY_COMPARE = "Runs the text again through the model's original code and compares every weight."
@@ -34,7 +34,7 @@ def grid(key: tuple[object, ...], capture: Capture, stack: Stack, layer: int, he
     )
     lengths = len(stack.query_tokens), len(stack.key_tokens)
     alt = grid_alt(stack.n_layers, stack.n_heads, *lengths)
-    st.plotly_chart(figure, key="all_heads", theme=None, config=QUIET, alt=alt, width="content")
+    chart(figure, "all_heads", alt)
     outline("all_heads", x=(head, head), y=(layer, layer))
     click = cell_clicks("all_heads", "all_heads_click", lambda click: _choose_head(click, stack))
     return click is not None
@@ -42,8 +42,7 @@ def grid(key: tuple[object, ...], capture: Capture, stack: Stack, layer: int, he
 
 def _choose_head(click: Click, stack: Stack) -> None:
     if click.y in stack.layer_numbers and 0 <= click.x < stack.layer(click.y).n_heads:
-        for name, number in (("layer", click.y), ("head", click.x)):
-            st.session_state[name] = st.session_state[f"{name} kept"] = number
+        address.put(layer=click.y, head=click.x)
 
 
 def numbers(stack: Stack, layer: int, head: int) -> None:

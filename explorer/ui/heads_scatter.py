@@ -6,20 +6,19 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import streamlit as st
-from streamlit.errors import StreamlitAPIException
 
 from explorer.capture import Stack
 from explorer.figures.lines import Line, lines
 from explorer.figures.scatter import heads_scatter, scatter_alt
 from explorer.head_columns import ASSUMED, AXES, COLUMNS
 from explorer.head_scaling import SCALES
-from explorer.ui import controls, frame, width
+from explorer.ui import address, controls, frame, width
+from explorer.ui.chart import chart
 from explorer.ui.head_scaling import Heads, is_own, softmax_with, titled
 from explorer.ui.plotly_click import Click, cell_clicks
 from explorer.ui.scaling_words import only_value, short_number
 from explorer.ui.words import share
 
-QUIET = {"displayModeBar": False}
 ABOUT_ENTROPY = (
     "Entropy is a share of its maximum: 1 is equal weight on all keys, 0 all weight on one."
 )
@@ -68,7 +67,7 @@ def scatter(heads: Heads, across: str, up: str, layer: int, head: int) -> None:
         width_px=width.column(),
     )
     alt = scatter_alt(x, y, layers, numbers, *titles)
-    st.plotly_chart(figure, key="heads_scatter", theme=None, config=QUIET, alt=alt, width="content")
+    chart(figure, "heads_scatter", alt)
     cell_clicks("heads_scatter", "heads_scatter_click", lambda click: _choose(click, heads.stack))
     st.caption("A click on a point opens that head.")
     drawn = np.isfinite(x) & np.isfinite(y)
@@ -83,8 +82,7 @@ def _choose(click: Click, stack: Stack) -> None:
         return
     layer, head = data
     if layer in stack.layer_numbers and 0 <= head < stack.layer(layer).n_heads:
-        for name, number in (("layer", layer), ("head", head)):
-            st.session_state[name] = st.session_state[f"{name} kept"] = number
+        address.put(layer=layer, head=head)
 
 
 def open_in_heads(layer: int, head: int) -> None:
@@ -92,12 +90,7 @@ def open_in_heads(layer: int, head: int) -> None:
     chosen = {name: st.query_params[name] for name in MODEL_CHOICES if name in st.query_params}
     target = {**chosen, "layer": str(layer), "head": str(head)}
     label = f"Open L{layer}H{head} in Heads"
-    try:
-        st.page_link(
-            "pages/heads.py", label=label, icon=":material/open_in_new:", query_params=target
-        )
-    except StreamlitAPIException:
-        st.markdown(label)  # the page runs by itself, as in a test: no other page is known
+    frame.link_to("pages/heads.py", label, ":material/open_in_new:", target)
 
 
 def over_layers(heads: Heads) -> None:
@@ -124,7 +117,8 @@ def over_layers(heads: Heads) -> None:
     st.subheader("What the scale does to softmax, layer by layer", anchor=False)
     left, right = st.columns(2, gap="large")
     alt = "Mean entropy of the heads in each layer, a line for each scale."
-    left.plotly_chart(figure, key="over_layers", theme=None, config=QUIET, alt=alt, width="content")
+    with left:
+        chart(figure, "over_layers", alt)
     rows = ["| Scale | Entropy | Largest weight |", "| --- | ---: | ---: |"]
     for title, table in tables.items():
         largest = share(float(table["largest_weight"].mean()))

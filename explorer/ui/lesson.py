@@ -21,11 +21,12 @@ from explorer.masks import Mask
 from explorer.models import Encoded, LoadedModel, ModelError, TextError, encode
 from explorer.multihead import MultiHeadAttention
 from explorer.tokens import Tokens
-from explorer.ui import address, cached
+from explorer.ui import address, cached, controls
 from explorer.ui.words import plain, tiny
 from explorer.vectors import hidden_states, random_embeddings, token_embeddings, words
 
 TEXT = "the cat sat on the mat"
+MOST_TOKENS = 32
 MODEL = "minilm"
 VECTORS = {"random": "Random", "embeddings": "Token embeddings", "hidden": "Hidden states"}
 PROJECTIONS = {"own": "Our own", "model": "A layer of the model"}
@@ -71,9 +72,9 @@ class Source(NamedTuple):
     """The seed of random ones."""
 
 
-def choose_lesson(most_tokens: int = 32, default_text: str = TEXT) -> Lesson:
+def choose_lesson() -> Lesson:
     """Text, vectors and projections. Ends the page with a sentence where they can't be had."""
-    text = text_line("text", "Text", default_text)
+    text = text_line("text", "Text", TEXT)
     with readable(), st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         own = choose_projections() == "own"
         source = choose_source() if own else Source("hidden", choose_layer())
@@ -84,8 +85,8 @@ def choose_lesson(most_tokens: int = 32, default_text: str = TEXT) -> Lesson:
 
         def on(text: str) -> Lesson:
             if not own:
-                return replace(model_layer(text, source.layer, most_tokens), on=on)
-            tokens, x, about = vectors_of(text, source, most_tokens)
+                return replace(model_layer(text, source.layer, MOST_TOKENS), on=on)
+            tokens, x, about = vectors_of(text, source, MOST_TOKENS)
             layer = MultiHeadAttention(x.shape[1], **sizes)
             return replace(own_layer(tokens, x, layer, about, sizes["seed"]), on=on)
 
@@ -99,17 +100,17 @@ def readable() -> Iterator[None]:
         yield
     except (TextError, ModelError) as error:
         st.error(plain(str(error)), icon=":material/info:")
-        st.stop()
+        address.stop()
 
 
 def choose_projections() -> str:
     """Whose queries, keys and values: one of PROJECTIONS."""
-    return choice("projections", "Projections", PROJECTIONS)
+    return controls.choose_one("projections", PROJECTIONS, buttons=True)
 
 
 def choose_source() -> Source:
     """The kind of vectors, and the layer of hidden states."""
-    kind = choice("vectors", "Vectors", VECTORS)
+    kind = controls.choose_one("vectors", VECTORS, buttons=True)
     return Source(kind, choose_layer() if kind == "hidden" else 0)
 
 
@@ -187,29 +188,14 @@ def _choose_sizes(with_d_model: bool) -> dict[str, Any]:
 def text_line(name: str, label: str, default: str) -> str:
     """A line of text, kept in the address."""
     address.start(name, default, str)
-    text = st.text_input(label, key=name, max_chars=2000)
+    text = st.text_input(label, key=name)
     address.finish(name, default)
     return text
 
 
 def choice(name: str, label: str, titles: dict[str, str]) -> str:
     """One of a few named choices, as buttons, kept in the address."""
-    first = next(iter(titles))
-    parse = address.one_of(name, lambda given: given in titles, f"Showing “{titles[first]}”.")
-    address.start(name, first, parse)
-    if st.session_state[name] not in titles:  # None: the run that set it was cut short by a click
-        kept = st.session_state.get(f"{name} kept")
-        st.session_state[name] = kept if kept in titles else first
-    st.segmented_control(
-        label,
-        list(titles),
-        key=name,
-        format_func=lambda option: titles[option],
-        required=True,
-        wrap=True,
-    )
-    address.finish(name, first)
-    return str(st.session_state[name])
+    return controls.choose_one(name, titles, label=label, buttons=True)
 
 
 def pick(

@@ -9,7 +9,7 @@ import streamlit as st
 from explorer.figures.lines import Line, lines
 from explorer.maps import edges
 from explorer.ui import frame, width
-from explorer.ui.heads import QUIET
+from explorer.ui.chart import chart
 from explorer.ui.long_run import Seen
 
 BINS = 160
@@ -34,7 +34,7 @@ def show(seen: Seen, head: int) -> None:
     figure.update_xaxes(tickformat=",").update_yaxes(tickformat=",")
     st.markdown("**How far its queries look**, by position")
     alt = f"The mean distance of head {head}'s queries, along the text."
-    st.plotly_chart(figure, key="long_along", theme=None, config=QUIET, alt=alt)
+    chart(figure, "long_along", alt, width="stretch")
 
 
 def means(

@@ -8,7 +8,7 @@ import streamlit as st
 from explorer.far_links import far_links
 from explorer.models import memory_errors
 from explorer.tokens import Tokens
-from explorer.ui import controls, lesson, long_kept, long_place
+from explorer.ui import address, controls, lesson, long_kept, long_place
 from explorer.ui.long_place import Window
 from explorer.ui.long_run import Seen
 from explorer.ui.words import share, short
@@ -54,9 +54,11 @@ def show(seen: Seen, head: int) -> None:
     )
     st.selectbox(
         "Go to a link",
-        [None, *range(len(found))],
+        range(len(found)),
+        index=None,
         key="far_link",
-        format_func=lambda at: "Choose one …" if at is None else _in_words(table, at),
+        placeholder="Choose one …",
+        format_func=lambda at: _in_words(table, at),
         on_change=lambda: _picked(found, n),
     )
     st.caption(f"The {len(found)} largest weights at that distance, exact, over the whole text.")
@@ -94,7 +96,7 @@ def _picked(found: pd.DataFrame, n: int) -> None:
 
 def _go(found: pd.DataFrame, at: int, n: int) -> None:
     head, query, key = (int(found.iloc[at][name]) for name in ("head", "query", "key"))
-    st.session_state["head"] = st.session_state["head kept"] = head
+    address.put(head=head)
     rows, keys = (long_place.around(place, CLOSE, n) for place in (query, key))
     long_place.enter(Window(rows, keys))
     long_place.choose_pair(query, key)

@@ -31,7 +31,7 @@ class Found(NamedTuple):
 def choose(seen: Seen, window: Window) -> Found:
     """The word that is looked for, and where it stands."""
     address.start("find", "", lambda given: given[:LONGEST])
-    word = st.text_input("Find in the text", key="find", max_chars=LONGEST, on_change=_first)
+    word = st.text_input("Find in the text", key="find", on_change=_first)
     address.finish("find", "")
     if not word:
         return Found([])

@@ -10,8 +10,8 @@ import streamlit as st
 
 from explorer.figures.long_heads import columns_of, long_heads, long_heads_alt
 from explorer.metrics import METRICS
-from explorer.ui import frame
-from explorer.ui.heads import QUIET
+from explorer.ui import address, frame
+from explorer.ui.chart import chart
 from explorer.ui.long_map import beside_pixels
 from explorer.ui.long_picture import barred_name
 from explorer.ui.long_run import Seen
@@ -37,7 +37,7 @@ def grid(seen: Seen, head: int) -> None:
         width_px=wide,
     )
     alt = long_heads_alt(n_heads, seen.whose.title)
-    st.plotly_chart(figure, key="long_heads", theme=None, config=QUIET, alt=alt, width="content")
+    chart(figure, "long_heads", alt)
     row, column = divmod(head, columns_of(n_heads, wide))
     outline("long_heads", x=(column, column), y=(row, row))
     cell_clicks("long_heads", "long_heads_click", lambda click: _choose(click, n_heads))
@@ -46,7 +46,7 @@ def grid(seen: Seen, head: int) -> None:
 def _choose(click: Click, n_heads: int) -> None:
     head = click.customdata[0] if click.customdata else None
     if isinstance(head, int) and 0 <= head < n_heads:
-        st.session_state["head"] = st.session_state["head kept"] = head
+        address.put(head=head)
 
 
 def _notes(seen: Seen, n_heads: int) -> list[str]:

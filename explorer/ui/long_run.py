@@ -15,10 +15,11 @@ from explorer.long_sources import own_heads
 from explorer.maps import Overview, overview
 from explorer.metrics import WeightedLayer, marks_of
 from explorer.models import ModelError, TextError, memory_errors
-from explorer.overlapping import PiecewiseAttention, PiecewiseStack, capture_pieces
-from explorer.stacks import Stack
+from explorer.overlapping import capture_pieces
+from explorer.piecewise import PiecewiseAttention
+from explorer.stacks import PiecewiseStack, Stack
 from explorer.tokens import Tokens
-from explorer.ui import long_kept
+from explorer.ui import address, long_kept
 from explorer.ui.long_whose import Whose
 from explorer.ui.words import plain, small_share
 
@@ -73,14 +74,14 @@ def run(whose: Whose) -> Seen:
                 icon = ":material/play_arrow:"
                 key = "long_compute"
                 place.button("Compute", key, icon=icon, on_click=_ask, args=(whose.key,))
-                st.stop()
+                address.stop()
         try:
             with place.container():
                 slot.filled(lambda: _work(whose))
         except (TextError, ModelError) as error:
             place.empty()
             below.error(plain(str(error)), icon=":material/info:")
-            st.stop()
+            address.stop()
         place.empty()
         below.empty()
     found, tokens, notes, took = slot.value  # type: ignore[misc]

@@ -49,7 +49,7 @@ def choose(row: DeltaGenerator) -> LongText:
     refused = st.session_state.pop(REFUSED, None)
     if refused:
         st.error(plain(refused), icon=":material/info:")
-        st.stop()
+        address.stop()
     if not digest:
         st.info(
             "Paste a text, then press Ctrl+Enter or click beside the field."
@@ -57,7 +57,7 @@ def choose(row: DeltaGenerator) -> LongText:
             else "Choose a file.",
             icon=":material/info:",
         )
-        st.stop()
+        address.stop()
     kept = kept_text(digest)
     if kept is None:
         st.warning(
@@ -65,7 +65,7 @@ def choose(row: DeltaGenerator) -> LongText:
             "memory, as long as it runs. Paste or upload it again, and the link's view comes back.",
             icon=":material/link_off:",
         )
-        st.stop()
+        address.stop()
     name, text = kept
     if kind == "file":
         st.caption(plain(name))

@@ -12,7 +12,7 @@ from explorer.masks import Mask, causal, sliding_window
 from explorer.models import LoadedModel, count_tokens
 from explorer.text import MAX_CHARACTERS
 from explorer.tokens import Tokens
-from explorer.ui import cached, controls, lesson
+from explorer.ui import address, cached, controls, lesson
 from explorer.ui.long_text import LongText
 
 KINDS = {"layer": "Our own, trained", "random": "Our own, random", "model": "The model itself"}
@@ -102,7 +102,7 @@ def choose(row: DeltaGenerator, text: LongText) -> Whose:
         loaded = cached.model(name, device, dtype)
         text, tokens = _within(loaded, text, (name, device, dtype))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        kind = lesson.choice("whose", "Whose heads", KINDS)
+        kind = controls.choose_one("whose", KINDS, label="Whose heads", buttons=True)
         layer, seed, rule, width = 0, 0, "none", WIDTHS[4]
         if kind == "random":
             seed = lesson.pick("seed", "Seed", range(100))
@@ -142,7 +142,7 @@ def _within(
         icon=":material/content_cut:",
     )
     if not controls.choose_yes("cut", f"Read the first {most:,} tokens"):
-        st.stop()
+        address.stop()
     last = tokens.spans[most - 1]
     cut = begin[: last[1]] if last else begin
     text = text._replace(text=cut, digest=f"{text.digest} cut")

@@ -21,13 +21,12 @@ from explorer.mask_lessons import (
     zeroed_after_softmax,
 )
 from explorer.masks import causal
-from explorer.ui import address, frame, width
-from explorer.ui.lesson import choice
+from explorer.ui import controls, frame, width
+from explorer.ui.chart import chart
 from explorer.ui.mask_rule import Built
 from explorer.ui.mask_views import Row, as_array, name_of
 from explorer.ui.words import plain, share, tiny
 
-QUIET = {"displayModeBar": False}
 WORDS_AND_PICTURE = (2.0, 3.0)
 DEMOS = {
     "zero": "Zero instead of −∞",
@@ -89,23 +88,16 @@ def choose_scene(built: Built, head: int) -> Scene:
     live = built.live.nonzero().flatten().tolist()
     telling = [at for at in live if bool(allowed[at].any()) and not bool(allowed[at].all())]
     default = (telling or live)[min(1, len(telling or live) - 1)]
-    parse = address.number_of("query", live, default)
-    address.start("query", default, parse)
-    if st.session_state["query"] not in live:
-        st.session_state["query"] = default
     st.subheader("Four demonstrations, computed on your text", anchor=False)
-    demo = choice("demo", "What goes wrong, and what does not", DEMOS)
+    label = "What goes wrong, and what does not"
+    demo = controls.choose_one("demo", DEMOS, label=label, buttons=True)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        query = st.selectbox(
-            "Query to follow",
-            live,
-            key="query",
-            format_func=lambda at: f"{at}  {built.lesson.tokens.texts[at]}",
-            width=200,
+        texts = built.lesson.tokens.texts
+        query = controls.choose_place(
+            "query", "Query to follow", live, lambda at: f"{at}  {texts[at]}", default
         )
         st.caption(f"Head {head} · mask: {plain(rule)}")
-    address.finish("query", default)
-    return Scene(built, attention, head, int(query), demo)
+    return Scene(built, attention, head, query, demo)
 
 
 def show(scene: Scene) -> None:
@@ -247,19 +239,10 @@ def _causal_means_causal(scene: Scene) -> Drawing | None:
 
 
 def _choose_other(others: list[int], texts: Sequence[str], last: int) -> int:
-    parse = address.number_of("becomes", others)
-    address.start("becomes", others[0], parse)
-    if st.session_state["becomes"] not in others:
-        st.session_state["becomes"] = others[0]
-    becomes = st.selectbox(
-        f"The last token, {last} {texts[last]}, turns into",
-        others,
-        key="becomes",
-        format_func=lambda at: f"{at}  {texts[at]}",
-        width=260,
+    label = f"The last token, {last} {texts[last]}, turns into"
+    return controls.choose_place(
+        "becomes", label, others, lambda at: f"{at}  {texts[at]}", others[0], width=260
     )
-    address.finish("becomes", others[0])
-    return int(becomes)
 
 
 @st.cache_resource(max_entries=256, show_spinner=False)
@@ -269,7 +252,7 @@ def _rows(panels: Sequence[Panel], labels: Sequence[str], **given: Any) -> go.Fi
 
 def _chart(figure: go.Figure, key: str, alt: str, panels: Sequence[Panel]) -> None:
     said = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
-    st.plotly_chart(figure, key=key, theme=None, config=QUIET, alt=f"{alt}. {said}.")
+    chart(figure, key, f"{alt}. {said}.", width="stretch")
 
 
 def _keys(count: int) -> str:

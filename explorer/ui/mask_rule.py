@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
 
 import streamlit as st
 import torch
 from torch import Tensor
 
-from explorer.mask_lessons import Kind, Part, Side, combined, padded, padded_tokens, rule
+from explorer.mask_lessons import Join, Kind, Part, Side, combined, padded, padded_tokens, rule
 from explorer.masks import Mask, causal
 from explorer.models import ModelError, TextError
 from explorer.painting import decode_painted, encode_painted, fitted, flipped
 from explorer.tokens import Tokens
-from explorer.ui import address
-from explorer.ui.lesson import Lesson, choice, pick
+from explorer.ui import address, controls
+from explorer.ui.lesson import Lesson, pick
 from explorer.ui.plotly_click import Click
 from explorer.ui.words import plain
 
@@ -37,8 +36,8 @@ ABOUT: dict[Kind, str] = {
     "prefix": "All queries may use the first keys; after them the mask is causal.",
     "custom": "You choose each cell: click it in the first picture, or use the row below.",
 }
-JOINS = {"alone": "Alone", "and": "And", "or": "Or"}
-SIDES = {"right": "Right", "left": "Left"}
+JOINS: dict[Join, str] = {"alone": "Alone", "and": "And", "or": "Or"}
+SIDES: dict[Side, str] = {"right": "Right", "left": "Left"}
 BATCH = "a dog barked\nbirds sing"
 MOST_TEXTS = 6
 
@@ -92,7 +91,7 @@ def choose_mask(lesson: Lesson) -> Built:
     """The controls of the rule. Ends the page with a sentence where a batch can't be read."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         first = _choose_part("", "Mask", "causal")
-        join = choice("join", "Combine", JOINS)
+        join = controls.choose_one("join", JOINS, label="Combine", buttons=True)
         second = _choose_part("2", "With", "window") if join != "alone" else Part("none")
     kinds = dict.fromkeys([first.kind, second.kind] if join != "alone" else [first.kind])
     st.caption(" ".join(f"**{KINDS[kind]}:** {ABOUT[kind]}" for kind in kinds))
@@ -105,7 +104,7 @@ def choose_mask(lesson: Lesson) -> Built:
 
     def rule_with(matrix: Tensor) -> Mask:
         masks = [rule(part, len(alone.tokens), side, matrix) for part in (first, second)]
-        return combined(masks[0], cast(Literal["alone", "and", "or"], join), masks[1])
+        return combined(masks[0], join, masks[1])
 
     attention = padded(alone.attention, length, side)
     shown = Lesson(tokens, None, alone.layer, attention, alone.about).masked(rule_with(painted))
@@ -144,18 +143,17 @@ def _choose_batch(lesson: Lesson) -> tuple[Lesson, Side, int]:
             "Other texts of the batch, one a line",
             key="batch",
             height=96,
-            max_chars=1000,
             width=320,
         )
         address.finish("batch", BATCH)
-        side = cast(Side, choice("side", "Padding stands", SIDES))
+        side = controls.choose_one("side", SIDES, label="Padding stands", buttons=True)
         lines = [line for line in given.splitlines() if line.strip()]
         assert lesson.on is not None  # the page's own text came from choose_lesson
         try:
             others = [lesson.on(line) for line in lines[: MOST_TEXTS - 1]]
         except (TextError, ModelError) as error:
             st.error(plain(f"A text of the batch: {error}"), icon=":material/info:")
-            st.stop()
+            address.stop()
         texts = [lesson, *others]
         length = max(len(text.tokens) for text in texts)
         shown = _choose_sequence(texts, length)
@@ -168,11 +166,6 @@ def _choose_batch(lesson: Lesson) -> tuple[Lesson, Side, int]:
 
 def _choose_sequence(texts: Sequence[Lesson], length: int) -> int:
     """Which text of the batch is shown; at first the second, which has padding."""
-    numbers = list(range(len(texts)))
-    default = min(1, numbers[-1])
-    address.start("sequence", default, address.number_of("sequence", numbers, default))
-    if st.session_state["sequence"] not in numbers:
-        st.session_state["sequence"] = default
 
     def named(number: int) -> str:
         tokens = texts[number].tokens
@@ -180,9 +173,9 @@ def _choose_sequence(texts: Sequence[Lesson], length: int) -> int:
         short = words if len(words) <= 28 else words[:27] + "…"
         return f"{number}: {short} ({len(tokens)} + {length - len(tokens)} padding)"
 
-    number = st.selectbox("Text shown", numbers, key="sequence", format_func=named, width=320)
-    address.finish("sequence", default)
-    return int(number)
+    numbers = range(len(texts))
+    default = min(1, numbers[-1])
+    return controls.choose_place("sequence", "Text shown", numbers, named, default, width=320)
 
 
 def _painted(length: int) -> Tensor:
@@ -200,20 +193,18 @@ def _painted(length: int) -> Tensor:
     address.start("paint", "", parse)
     address.finish("paint", "")
     written = st.session_state["paint"]
-    if not written:
-        return torch.ones(length, length, dtype=torch.bool)
-    before = decode_painted(written)
-    if len(before) > length:
+    before = len(decode_painted(written)) if written else length
+    if before > length:
         st.caption(
-            f"The mask was painted for {len(before)} tokens, and there are {length} now: "
+            f"The mask was painted for {before} tokens, and there are {length} now: "
             "the rest is set aside and comes back with a longer text."
         )
-    elif len(before) < length:
+    elif before < length:
         st.caption(
-            f"The mask was painted for {len(before)} tokens, and there are {length} now: "
+            f"The mask was painted for {before} tokens, and there are {length} now: "
             "its cells are kept, and the new ones are allowed."
         )
-    return fitted(before, length)
+    return _kept(length)
 
 
 def _brush(built: Built) -> None:
@@ -244,6 +235,8 @@ def _brush(built: Built) -> None:
 
 
 def _choose_place(label: str, name: str, tokens: Tokens) -> int:
+    # Set each time: the browser keeps the chosen token's words, which another text changes.
+    st.session_state[name] = min(int(st.session_state.get(name) or 0), len(tokens) - 1)
     place = st.selectbox(
         label,
         list(range(len(tokens))),
@@ -269,14 +262,25 @@ def clicked(built: Built, click: Click) -> None:
 def flip(built: Built, query: int, key: int) -> None:
     """Turns one painted cell round, unless that would change nothing in the whole rule."""
     n = len(built.painted)
-    changed = flipped(built.painted, query, key)
-    after = built.rule_with(changed).block(n, n, rows=[query], keys=[key])
-    if bool(after[0, 0]) == bool(built.allowed[query, key]):
+    # From the state: several clicks may come in before the page is built again.
+    painted = _kept(n)
+    changed = flipped(painted, query, key)
+    before, after = (
+        bool(built.rule_with(table).block(n, n, rows=[query], keys=[key])[0, 0])
+        for table in (painted, changed)
+    )
+    if before == after:
         st.session_state["paint note"] = (
             "That cell is decided by the other rule, so painting it would change nothing."
         )
         return
     _store(changed)
+
+
+def _kept(length: int) -> Tensor:
+    """The painted mask of the state, fitted to this length; at first all is allowed."""
+    written = st.session_state["paint"]
+    return fitted(decode_painted(written), length) if written else torch.ones(length, length).bool()
 
 
 def _store(table: Tensor) -> None:

@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 import streamlit as st
-from streamlit.errors import StreamlitAPIException
 
 from explorer.images import sees_images
 from explorer.model_facts import LayerFacts, ModelFacts, model_facts
 from explorer.models import LoadedModel, ModelError
-from explorer.ui import cached, controls, models_memory
+from explorer.ui import cached, controls, frame, models_memory
 from explorer.ui.models_words import facts_in_words, size, stack_title
 from explorer.ui.words import plain
 
@@ -63,7 +62,7 @@ def show(shown: Shown) -> None:
     st.markdown("\n".join(f"- {line}" for line in facts_in_words(facts)))
     if sees_images(shown.loaded.model.config):
         link = {"image_model": shown.name}
-        _link("pages/vision.py", "Open it in Images", ":material/image:", link)
+        frame.link_to("pages/vision.py", "Open it in Images", ":material/image:", link, "content")
         return
     if shown.loaded.reader is None:
         st.caption("It comes without a tokenizer, so it reads no text on the other pages.")
@@ -73,14 +72,7 @@ def show(shown: Shown) -> None:
         for file, label, icon in OPEN_IN:
             if file == "pages/what_if.py" and facts.read_only:
                 continue
-            _link(file, label, icon, shown.link)
-
-
-def _link(file: str, label: str, icon: str, address: dict[str, str]) -> None:
-    try:
-        st.page_link(file, label=label, icon=icon, query_params=address, width="content")
-    except StreamlitAPIException:
-        st.markdown(label, width="content")  # the page runs by itself, as in a test
+            frame.link_to(file, label, icon, shown.link, "content")
 
 
 def _numbers(facts: ModelFacts) -> None:

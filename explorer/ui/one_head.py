@@ -12,25 +12,23 @@ import streamlit as st
 from torch import Tensor
 
 from explorer.capture import AnyAttention, GivenWeights, Stack
-from explorer.figures.bars import row_bars
 from explorer.figures.domain import Kind, head_map_alt
 from explorer.figures.heatmap import head_map
 from explorer.tokens import Tokens
 from explorer.ui import controls, frame, width
+from explorer.ui.chart import chart
 from explorer.ui.outline import outline
 from explorer.ui.plotly_click import Click, cell_clicks
+from explorer.ui.row_of_weights import WORTH_NAMING, telling, weight_bars, worth_naming
 from explorer.ui.words import plain, share, short
 
 LABELS = 110  # pixels that token labels take beside a map
 SMALLEST, LARGEST = 200, 560  # pixels of a map's longer side
-QUIET = {"displayModeBar": False}
-TOOLS = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
 KINDS: dict[Kind, str] = {"weights": "Weights", "scores": "Scaled scores", "dots": "Dots"}
 IN_TOOLTIP: dict[Kind, str] = {"weights": "weight", "scores": "scaled score", "dots": "dot"}
 LARGEST_TABLE = 256
 MOST_BARS, FEWER_BARS = 80, 40
 """Past so many keys bars would be hairlines; so many are drawn then."""
-WORTH_NAMING = 0.005  # a weight that would not read as "0 %"
 
 
 def show(stack: Stack, layer: int, head: int) -> Shown:
@@ -58,7 +56,7 @@ def show(stack: Stack, layer: int, head: int) -> Shown:
     )
     labels = shown.queries.texts, shown.keys.texts
     alt = head_map_alt(f"L{layer}H{head}", kind, *labels, shown.values[kind])
-    st.plotly_chart(figure, key="one_head", theme=None, config=TOOLS, alt=alt, width="content")
+    chart(figure, "one_head", alt, tools=True)
     cell_clicks("one_head", "one_head_click", lambda click: _choose_query(click, rows))
     if hide:
         _say_hidden(record, head, shown)
@@ -129,44 +127,27 @@ def show_query(shown: Shown) -> None:
             "It does not say how much the key matters for what the model predicts."
         )
         outline("one_head", x=(0, len(shown.keys) - 1), y=(at, at), width=2)
-    some = _telling(weights)
-    keys = shown.keys.select(some)
-    figure = row_bars(
-        weights[some],
-        keys.texts,
-        theme=frame.theme(),
-        forbidden=forbidden[some],
-        raw_key=keys.raws,
-        width_px=min(max(width.column() - LABELS - 40, SMALLEST), 360),
-        max_px=LARGEST,
-    )
-    alt = "The weights of the chosen query, a bar for each key in the order of the text."
-    right.plotly_chart(figure, key="one_row", theme=None, config=QUIET, alt=alt, width="content")
-    if len(some) < len(weights):
-        rest = float(np.nansum(weights) - np.nansum(weights[some]))
-        right.caption(
-            f"The {len(some)} keys with the largest weights, in the order of the text. The "
-            f"other {len(weights) - len(some)} have {share(rest)} together."
+    with right:
+        weight_bars(
+            "one_row",
+            "The weights of the chosen query, a bar for each key in the order of the text.",
+            weights,
+            forbidden,
+            shown.keys,
+            telling([weights], MOST_BARS, FEWER_BARS),
+            what="keys",
+            width_px=min(max(width.column() - LABELS - 40, SMALLEST), 360),
+            max_px=LARGEST,
         )
-
-
-def _telling(weights: npt.NDArray[np.float32]) -> list[int]:
-    """The keys that get a bar, in their order: all, or of a long text those of most weight."""
-    if len(weights) <= MOST_BARS:
-        return list(range(len(weights)))
-    found: list[int] = np.argsort(-np.nan_to_num(weights), kind="stable")[:FEWER_BARS].tolist()
-    return sorted(found)
 
 
 def _in_words(name: str, weights: npt.NDArray[np.float32], keys: Sequence[str]) -> str:
     """The row's largest weights as a sentence."""
     if not np.isfinite(weights).any():
         return "This row holds no numbers."
-    largest = np.argsort(-np.nan_to_num(weights), kind="stable")[:3]
     parts = [
         f"**{plain(short(keys[n]))}** ({share(float(weights[n]))})".replace(" %", "\u00a0%")
-        for n in largest
-        if weights[n] >= WORTH_NAMING
+        for n in worth_naming(weights, 3)
     ]
     if not parts:
         return f"**{plain(name)}** gives none of these keys as much as {share(WORTH_NAMING)}."

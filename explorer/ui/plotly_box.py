@@ -12,34 +12,15 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from explorer.ui import unseen
+from explorer.ui import plotly_click, unseen
 from explorer.ui.plotly_click import Click
 
 _JS = """
-export default function ({ data, parentElement, setTriggerValue }) {
-  // Called again on every change of data or theme; one state per component, kept on its element.
-  const state = (parentElement.__plotlyBox ??= {});
-  state.target = data.target;
-  state.send = setTriggerValue;
-  if (state.stop) { state.attach(); return state.stop; }
-
-  const onBox = (event) => {
+  plotly_selected: (event) => {
     const range = event && event.range;
     const x = range && (range.x ?? range.x2), y = range && (range.y ?? range.y2);
-    if (x && y) state.send("box", { x: x.map(Number), y: y.map(Number) });
-  };
-  const onClick = (event) => {
-    const point = event.points && event.points[0];
-    if (point) state.send("cell", { x: point.x, y: point.y });
-  };
-  hide(parentElement);
-  const unfollow = follow(state, { plotly_selected: onBox, plotly_click: onClick });
-  state.stop = () => {
-    unfollow();
-    delete parentElement.__plotlyBox;
-  };
-  return state.stop;
-}
+    if (x && y) send("box", { x: x.map(Number), y: y.map(Number) });
+  },
 """
 
 
@@ -71,23 +52,18 @@ def boxes(
         if box is not None:
             on_box(box)
 
-    def clicked() -> None:
-        click = Click.from_browser(st.session_state[key].cell)
-        if click is not None:
-            on_click(click)
-
     _listener()(
         key=key,
-        data={"target": unseen.css_key(chart_key)},
+        data={"target": unseen.css_key(chart_key), "handled": plotly_click.handled(key)},
         on_box_change=dragged,
-        on_cell_change=clicked,
+        on_cell_change=lambda: plotly_click.tell(key, on_click),
         height=1,
     )
 
 
 @st.cache_resource
 def _listener() -> Callable[..., Any]:
-    return unseen.chart_component("plotly_box", _JS)
+    return unseen.chart_listener("plotly_box", _JS + plotly_click.JS)
 
 
 def _side(value: object) -> tuple[float, float] | None:

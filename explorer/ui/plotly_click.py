@@ -13,28 +13,13 @@ import streamlit as st
 
 from explorer.ui import unseen
 
-_JS = """
-export default function ({ data, parentElement, setTriggerValue }) {
-  // Called again on every change of data or theme; one state per component, kept on its element.
-  const state = (parentElement.__plotlyClick ??= {});
-  state.target = data.target;
-  state.send = setTriggerValue;
-  if (state.stop) { state.attach(); return state.stop; }
-
-  const onClick = (event) => {
+JS = """
+  plotly_click: (event) => {
     const point = event.points && event.points[0];
     if (!point) return;
     const plain = Array.isArray(point.customdata) ? point.customdata : null;
-    state.send("cell", { x: point.x, y: point.y, customdata: plain });
-  };
-  hide(parentElement);
-  const unfollow = follow(state, { plotly_click: onClick });
-  state.stop = () => {
-    unfollow();
-    delete parentElement.__plotlyClick;
-  };
-  return state.stop;
-}
+    click({ x: point.x, y: point.y, customdata: plain });
+  },
 """
 
 
@@ -57,32 +42,50 @@ class Click(NamedTuple):
         return cls(x, y, tuple(data) if isinstance(data, list) else None)
 
 
-def cell_clicks(
-    chart_key: str, key: str, on_click: Callable[[Click], None] | None = None
-) -> Click | None:
+def cell_clicks(chart_key: str, key: str, on_click: Callable[[Click], None]) -> Click | None:
     """The click that caused this rerun on the chart with `chart_key`, else None.
 
     `on_click` is called with it before the page runs, as the callback of a widget is, so that
-    it can set other widgets' state. The same cell can be clicked again.
+    it can set other widgets' state. The same cell can be clicked again. Where several clicks
+    cause one rerun it is called with each in order, and perhaps as an earlier run made it: what
+    a click changes is to be read from the state.
     """
-
-    def changed() -> None:
-        click = Click.from_browser(st.session_state[key].cell)
-        if click is not None and on_click is not None:
-            on_click(click)
-
     result = _listener()(
         key=key,
-        data={"target": unseen.css_key(chart_key)},
-        on_cell_change=changed,
+        data={"target": unseen.css_key(chart_key), "handled": handled(key)},
+        on_cell_change=lambda: tell(key, on_click),
         height=1,
     )
-    return Click.from_browser(result.cell)
+    clicks = reported(result.cell)
+    return clicks[-1][1] if clicks else None
+
+
+def tell(key: str, on_click: Callable[[Click], None]) -> None:
+    """Calls `on_click` with each new click that the component with this key reports."""
+    for number, click in reported(st.session_state[key].cell):
+        if number > handled(key):
+            st.session_state[f"{key} handled"] = number
+            on_click(click)
+
+
+def handled(key: str) -> int:
+    """The number of the last click of the component with this key that was handled."""
+    return int(st.session_state.get(f"{key} handled", 0))
+
+
+def reported(value: object) -> list[tuple[int, Click]]:
+    """The numbered clicks that a browser reports, the oldest first, without what is none."""
+    found = []
+    for each in value if isinstance(value, list) else []:
+        click = Click.from_browser(each)
+        if click is not None and type(each.get("number")) is int:
+            found.append((each["number"], click))
+    return found
 
 
 @st.cache_resource
 def _listener() -> Callable[..., Any]:
-    return unseen.chart_component("plotly_click", _JS)
+    return unseen.chart_listener("plotly_click", JS)
 
 
 def _place(value: object) -> int | None:

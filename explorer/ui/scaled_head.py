@@ -8,20 +8,16 @@ import pandas as pd
 import streamlit as st
 
 from explorer.attention import Attention
-from explorer.figures.domain import head_map_alt, value_domain
-from explorer.figures.heatmap import head_map
 from explorer.figures.score_histogram import score_histogram
 from explorer.head_scaling import SCALES, Scale, rescaled
 from explorer.score_histogram import score_histogram as histogram_of
 from explorer.ui import frame, width
+from explorer.ui.chart import chart
 from explorer.ui.head_scaling import Heads, is_own, scale_named, softmax_with, titled
 from explorer.ui.heads_scatter import ABOUT_ENTROPY
 from explorer.ui.scaling_words import short_number
+from explorer.ui.two_maps import OneOfTwo, two_maps
 from explorer.ui.words import share
-
-LABELS = 110  # pixels that token labels take beside a map
-SMALLEST, LARGEST = 200, 480  # pixels of a map's longer side
-QUIET = {"displayModeBar": False}
 
 
 def spread(heads: Heads, layer: int, head: int) -> None:
@@ -51,9 +47,7 @@ def spread(heads: Heads, layer: int, head: int) -> None:
             f"Scores of L{layer}H{head} about the mean of their row, from {found.edges[0]:.3g} to "
             f"{found.edges[-1]:.3g}, beside the normal curve that is assumed."
         )
-        st.plotly_chart(
-            figure, key="head_scores", theme=None, config=QUIET, alt=alt, width="content"
-        )
+        chart(figure, "head_scores", alt)
     _with_each_scale(heads, record, layer, head)
 
 
@@ -89,44 +83,24 @@ def _with_each_scale(heads: Heads, record: Attention, layer: int, head: int) -> 
 def maps(heads: Heads, layer: int, head: int) -> None:
     """The head's weights with its own scale and with the compared one, in one range of colours."""
     record = _record(heads, layer)
-    scales = {"own": SCALES["own"], "other": heads.other}
-    found = {name: _weights(record, scale, head) for name, scale in scales.items()}
-    forbidden = ~record.allowed([head])[0].cpu().numpy()
-    top = max(
-        value_domain(np.where(forbidden, np.nan, weights), "weights")[1]
-        for weights in found.values()
-    )
     st.subheader(f"L{layer}H{head} with two scales", anchor=False)
     st.caption("The same q and k, the same mask. Both maps share one range of colours.")
-    for (name, scale), place in zip(scales.items(), st.columns(2, gap="large"), strict=True):
-        queries, keys = heads.stack.query_tokens, heads.stack.key_tokens
-        figure = head_map(
-            found[name],
-            query_labels=queries.texts,
-            key_labels=keys.texts,
-            raw_query=queries.raws,
-            raw_key=keys.raws,
-            kind="weights",
-            theme=frame.theme(),
-            forbidden=forbidden,
-            padded_queries=np.array(queries.padding),
-            value_range=(0.0, top),
-            max_px=min(max(width.column() - LABELS, SMALLEST), LARGEST),
+    both = []
+    for name, scale, against in (
+        ("own", SCALES["own"], "own"),
+        ("other", heads.other, heads.against),
+    ):
+        numbers = _row(softmax_with(heads, against), layer, head)
+        heading = (
+            f"**{scale.title[0].upper()}{scale.title[1:]}: factor {scale.of(record):.4g}**  \n"
+            f"entropy {numbers['entropy_share']:.2f} of its maximum, largest weight "
+            f"{share(float(numbers['largest_weight']))}"
         )
-        alt = head_map_alt(
-            f"L{layer}H{head} with {scale.title}", "weights", queries.texts, keys.texts, found[name]
-        )
-        table = softmax_with(heads, "own" if name == "own" else heads.against)
-        numbers = _row(table, layer, head)
-        with place:
-            st.markdown(
-                f"**{scale.title[0].upper()}{scale.title[1:]}: factor {scale.of(record):.4g}**  \n"
-                f"entropy {numbers['entropy_share']:.2f} of its maximum, largest weight "
-                f"{share(float(numbers['largest_weight']))}"
-            )
-            st.plotly_chart(
-                figure, key=f"map_{name}", theme=None, config=QUIET, alt=alt, width="content"
-            )
+        weights = _weights(record, scale, head)
+        title = f"L{layer}H{head} with {scale.title}"
+        forbidden = ~record.allowed([head])[0].cpu().numpy()
+        both.append(OneOfTwo(f"map_{name}", heading, title, weights, forbidden))
+    two_maps(both, heads.stack.query_tokens, heads.stack.key_tokens)
 
 
 def _weights(record: Attention, scale: Scale, head: int) -> npt.NDArray[np.float32]:

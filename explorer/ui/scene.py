@@ -10,7 +10,7 @@ import streamlit as st
 from explorer.capture import Stack
 from explorer.masks import Mask, causal
 from explorer.tokens import Tokens
-from explorer.ui import address, width
+from explorer.ui import address, controls, width
 from explorer.ui.lesson import Lesson, choose_lesson
 from explorer.worked import EXAMPLES
 
@@ -102,19 +102,16 @@ def choose_cell(scene: Scene) -> tuple[int, int]:
 def choose_at(name: str, label: str, texts: tuple[str, ...] | list[str], default: int) -> int:
     """One of some tokens or numbers, by position; the default where it is not there any more."""
     options = list(range(len(texts)))
-    address.start(name, default, address.number_of(name, options, default))
-    if st.session_state.get(FRESH) or st.session_state[name] not in options:
-        st.session_state[name] = default
     numbered = list(texts) == [str(option) for option in options]
-    st.selectbox(
+    return controls.choose_place(
+        name,
         label,
         options,
-        key=name,
-        format_func=lambda at: texts[at] if numbered else f"{at}  {texts[at]}",
+        lambda at: texts[at] if numbered else f"{at}  {texts[at]}",
+        default,
+        anew=bool(st.session_state.get(FRESH)),
         width=72 if numbered else 132,
     )
-    address.finish(name, default)
-    return int(st.session_state[name])
 
 
 def _choose_start() -> str:

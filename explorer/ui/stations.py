@@ -18,13 +18,13 @@ from explorer.figures.frame import SLANT
 from explorer.figures.heatmap import head_map
 from explorer.figures.labels import label_pixels
 from explorer.figures.matrix import matrix, matrix_alt
-from explorer.ui import frame
+from explorer.ui import frame, width
+from explorer.ui.chart import chart
 from explorer.ui.plotly_click import Click, cell_clicks
 from explorer.ui.scene import Scene
 from explorer.ui.station_words import spread
 from explorer.ui.words import plain
 
-QUIET = {"displayModeBar": False}
 SIDE_BY_SIDE_UP_TO = 12  # tokens: past this one map takes the whole width
 HALF = 300  # pixels a picture has where two stand side by side
 WIDE = 500  # pixels of cells where one stands alone
@@ -62,14 +62,7 @@ def pictures(scene: Scene, station: str, place: Place) -> None:
     found = PICTURES[station](scene, place)
     with st.container(horizontal=True, gap="small"):
         for picture in found:
-            st.plotly_chart(
-                picture.figure,
-                key=f"{station}_{picture.name}",
-                theme=None,
-                config=QUIET,
-                alt=picture.alt,
-                width="content",
-            )
+            chart(picture.figure, f"{station}_{picture.name}", picture.alt)
     for picture in found:
         name = f"{station}_{picture.name}"
         cell_clicks(name, f"{name}_click", _chooser(picture))
@@ -285,9 +278,9 @@ def row_bars(scene: Scene, row: int, key: int) -> None:
         theme=frame.theme(),
         forbidden=barred,
         selected=key,
-        width_px=600,
+        width_px=width.column(),
         max_px=WIDE,
     )
     alt = f"Query {row}: its scores and its weights, a bar for each key in the order of the text."
-    st.plotly_chart(figure, key="before_after", theme=None, config=QUIET, alt=alt)
+    chart(figure, "before_after", alt, width="stretch")
     st.caption(spread(weights, int((~barred).sum())))

@@ -1,5 +1,6 @@
 // A picture that Python drew as SVG; here only the tooltip and the click on a cell.
 // Streamlit calls this again on every change of data or theme: all state stays on parentElement.
+// keep() and sendClick() are those of unseen.py.
 
 const BESIDE = 14; // pixels between the pointer and the tooltip
 
@@ -22,6 +23,7 @@ function build(parent) {
     const same = view.data?.svg === data.svg;
     view.data = data;
     view.send = send;
+    keep(view, data.handled);
     if (picture.ariaLabel !== data.alt) picture.ariaLabel = data.alt;
     if (same) return;
     tip.hidden = true;
@@ -70,7 +72,7 @@ function build(parent) {
   host.onpointerleave = () => { tip.hidden = true; };
   host.onclick = (event) => {
     const cell = cellAt(event);
-    if (cell && view.data.clicks) view.send("cell", { ...cell, customdata: null });
+    if (cell && view.data.clicks) sendClick(view, cell);
   };
   view.stop = () => { delete parent.__still; tip.remove(); };
   return view;

@@ -11,7 +11,7 @@ from explorer.capture import Stack
 from explorer.checks import invariants
 from explorer.models import LoadedModel, ModelError
 from explorer.multihead import MultiHeadAttention
-from explorer.ui import address, cached, lesson
+from explorer.ui import address, cached, controls, lesson
 from explorer.ui.quiz import Choice, Question
 from explorer.ui.words import plain, tiny
 
@@ -33,7 +33,7 @@ def choose() -> Stack:
         lesson.readable(),
         st.container(horizontal=True, vertical_alignment="bottom", gap="medium"),
     ):
-        if lesson.choice("heads_of", "Heads", SOURCES) == "model":
+        if controls.choose_one("heads_of", SOURCES, label="Heads", buttons=True) == "model":
             return _from_model(asking, answering)
         source = lesson.choose_source()._replace(d_model=D_MODEL)
         n_heads = lesson.pick("pair_heads", "Number of heads", (1, 2, 4, 8), 2)

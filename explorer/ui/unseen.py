@@ -56,6 +56,39 @@ function follow(state, listeners, found = () => {}) {
 }
 """
 
+CLICKS = """
+// Until a run begins, Streamlit keeps a component's newest trigger only. So each one carries all
+// clicks that Python has not told it has handled; their numbers grow while the document lives.
+function keep(state, handled) {
+  state.handled = handled;
+  state.waiting = (state.waiting ?? []).filter(({ number }) => number > handled);
+}
+function sendClick(state, click) {
+  const number = window.__clicks = Math.max(window.__clicks ?? 0, state.handled) + 1;
+  state.waiting.push({ ...click, number });
+  state.send("cell", state.waiting);
+}
+"""
+
+_LISTEN = """
+export default function ({ data, parentElement, setTriggerValue }) {
+  // Called again on every change of data or theme; one state per component, kept on its element.
+  const state = (parentElement.__listener ??= {});
+  state.target = data.target;
+  state.send = setTriggerValue;
+  keep(state, data.handled);
+  if (state.stop) { state.attach(); return state.stop; }
+  hide(parentElement);
+  const send = (name, value) => state.send(name, value);
+  const unfollow = follow(state, listeners(send, (click) => sendClick(state, click)));
+  state.stop = () => {
+    unfollow();
+    delete parentElement.__listener;
+  };
+  return state.stop;
+}
+"""
+
 
 def component(name: str, js: str) -> Callable[..., Any]:
     """A component of a script alone, which calls hide(parentElement) when it begins."""
@@ -65,6 +98,16 @@ def component(name: str, js: str) -> Callable[..., Any]:
 def chart_component(name: str, js: str) -> Callable[..., Any]:
     """The same for a script that calls follow(state, listeners, found) on state.target's chart."""
     return st.components.v2.component(name, js=js + _HIDE + _FOLLOW)
+
+
+def chart_listener(name: str, js: str) -> Callable[..., Any]:
+    """The same for one that only listens to data.target's chart.
+
+    `js` are the functions by event. They call send(name, value), of which the newest counts, or
+    click(place), which all count: data.handled is the number of the last one that was handled.
+    """
+    listeners = f"const listeners = (send, click) => ({{{js}}});"
+    return chart_component(name, CLICKS + _LISTEN + listeners)
 
 
 def css_key(key: str) -> str:

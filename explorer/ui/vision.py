@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from explorer.capture import Capture, Stack
-from explorer.catalogue import ModelError, find_folder, read_config
+from explorer.catalogue import find_folder
 from explorer.figures.patches import over_picture, picture_alt
 from explorer.images import (
     MOST_BYTES,
@@ -23,12 +23,13 @@ from explorer.images import (
     read_image,
     sees_images,
 )
+from explorer.model_folder import ModelError, read_config
 from explorer.models import hub_allowed
 from explorer.ui import address, cached, controls, frame, width
+from explorer.ui.chart import chart
 from explorer.ui.plotly_click import Click, cell_clicks
 from explorer.ui.words import plain, share
 
-QUIET = {"displayModeBar": False}
 EXAMPLE_SIDE, EXAMPLE_GRID = 448, 14  # as ViT cuts it: 14 × 14 patches
 CHART = "picture"
 
@@ -142,7 +143,7 @@ def _without_model(data: bytes | None) -> None:
         width_px=min(width.column(), 480),
     )
     alt = f"The picture cut into {EXAMPLE_GRID} by {EXAMPLE_GRID} patches."
-    st.plotly_chart(figure, key="cut", theme=None, config=QUIET, alt=alt, width="content")
+    chart(figure, "cut", alt)
     st.caption(
         f"To a model each square is one token, as a piece of a word is in a text: here "
         f"{EXAMPLE_GRID} × {EXAMPLE_GRID} = {EXAMPLE_GRID**2} patches, as ViT cuts a picture."
@@ -170,7 +171,7 @@ def show(shown: Shown) -> None:
             width_px=min(width.column(), 560),
         )
         alt = picture_alt(names[shown.grid.n_special :], patches, names[query])
-        st.plotly_chart(figure, key=CHART, theme=None, config=QUIET, alt=alt, width="content")
+        chart(figure, CHART, alt)
         cell_clicks(CHART, "picture_click", lambda click: _clicked(click, shown.grid))
     with right:
         _in_words(shown.grid, names, row, query, layer, head)
@@ -184,18 +185,12 @@ def _weights(stack: Stack, layer: int, head: int, query: int) -> np.ndarray:
 def _choose_query(grid: Grid, names: list[str]) -> int:
     options = list(range(len(names)))
     middle = grid.position(grid.rows // 2, grid.columns // 2)
-    address.start("patch", middle, address.number_of("patch", options, middle))
-    if st.session_state["patch"] not in options:
-        st.session_state["patch"] = middle
-    st.selectbox("Query", options, key="patch", format_func=names.__getitem__, width=180)
-    address.finish("patch", middle)
-    return int(st.session_state["patch"])
+    return controls.choose_place("patch", "Query", options, names.__getitem__, middle, width=180)
 
 
 def _clicked(click: Click, grid: Grid) -> None:
     if 0 <= click.y < grid.rows and 0 <= click.x < grid.columns:
-        position = grid.position(click.y, click.x)
-        st.session_state["patch"] = st.session_state["patch kept"] = position
+        address.put(patch=grid.position(click.y, click.x))
 
 
 def _in_words(

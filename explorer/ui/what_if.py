@@ -12,10 +12,10 @@ import streamlit as st
 from explorer.capture import Capture, Stack
 from explorer.changes import Change, encode_changes
 from explorer.changes_applied import interventions, same_bits
+from explorer.cores import workers
 from explorer.interventions import Intervention
 from explorer.models import CATALOGUE, LoadedModel, ModelError, TextError, TooLongError
 from explorer.outcomes import Kind, capture_hiding, kind_of
-from explorer.streaming import workers
 from explorer.tokens import Tokens
 from explorer.ui import address, cached, controls
 from explorer.ui.typing_count import typing_count
@@ -25,7 +25,6 @@ SMALL_DECODER = "copier"
 COPY_TEXT = "The red fox saw the blue bird in the forest. The red fox saw the blue"
 SECOND_TEXT = "A weary dog stayed on its side of the road."
 NO_WORD = -1
-LEFT = "what if left"  # in session_state: the model and text that this page showed last
 KEY = tuple[object, ...]
 
 
@@ -47,7 +46,6 @@ class Setting(NamedTuple):
 def choose() -> Setting:
     """Model and texts. Ends the page with a sentence where they can't be had, or be changed."""
     decoder = SMALL_DECODER in CATALOGUE
-    controls.forget_defaults(st.session_state.get(LEFT, {}))
     left, right = st.columns(2, gap="large", vertical_alignment="bottom")
     with left:
         loaded, first, key = controls.choose_capture(
@@ -55,14 +53,13 @@ def choose() -> Setting:
             COPY_TEXT if decoder else controls.DEFAULT_TEXT,
             pairs=False,
         )
-    st.session_state[LEFT] = {name: st.session_state[name] for name in ("model", "text")}
     if any(stack.read_only for stack in first.stacks.values()):
         st.info(
             f"{plain(loaded.title)} can be looked at but not changed: it computes attention in its "
             "own code, which does not let ours in. Choose another model, or look at it in Heads.",
             icon=":material/lock:",
         )
-        st.stop()
+        address.stop()
     kind, other = kind_of(loaded, first), None
     hidden: tuple[int, ...] = ()
     captures: tuple[Capture, ...] = (first,)
@@ -109,7 +106,7 @@ def _second(loaded: LoadedModel, key: KEY, text: str) -> tuple[Capture, KEY]:
         return cached.captured(*other), other  # type: ignore[arg-type]
     except (TextError, TooLongError, ModelError) as error:
         st.error(f"The second text: {plain(str(error))}", icon=":material/info:")
-        st.stop()
+        address.stop()
 
 
 def _choose_hidden(loaded: LoadedModel, first: Capture) -> tuple[int, ...]:
@@ -136,13 +133,8 @@ def _choose_hidden(loaded: LoadedModel, first: Capture) -> tuple[int, ...]:
             return "none"
         return f"{at}  {short(''.join(tokens.texts[each] for each in places[at]))}"
 
-    address.start("hide", default, parse)
-    if st.session_state["hide"] not in options:
-        st.session_state["hide"] = default
-    chosen = st.selectbox(
-        "Hide a word, for the model to fill in", options, key="hide", format_func=named, width=320
-    )
-    address.finish("hide", default)
+    label = "Hide a word, for the model to fill in"
+    chosen = controls.choose_place("hide", label, options, named, default, parse=parse, width=320)
     return tuple(sorted({*typed, *places.get(chosen, [])}))
 
 
@@ -225,7 +217,7 @@ def run(setting: Setting, changes: Sequence[Change]) -> Runs:
         ]
     except (ModelError, ValueError) as error:
         st.error(plain(str(error)), icon=":material/info:")
-        st.stop()
+        address.stop()
     return Runs(setting, tuple(changes), originals, before, after, applied, refused)
 
 

@@ -13,10 +13,10 @@ from explorer.figures.named_bars import named_bars, named_bars_alt
 from explorer.outcomes import positions_of
 from explorer.ui import frame, width
 from explorer.ui import what_if_words as say
+from explorer.ui.chart import chart
 from explorer.ui.what_if import Runs
 from explorer.ui.words import short
 
-QUIET = {"displayModeBar": False}
 LABELS = 90  # pixels beside the drift's cells
 MOST_BARS = 60
 
@@ -55,7 +55,7 @@ def _drift(runs: Runs, at: int) -> None:
         width_px=_page() - LABELS,
     )
     alt = drift_alt(table, tokens.texts)
-    st.plotly_chart(figure, key=f"drift_{at}", theme=None, config=QUIET, alt=alt, width="content")
+    chart(figure, f"drift_{at}", alt)
     names = [f"{place} {short(text)}" for place, text in enumerate(tokens.texts)]
     rows = ["input", *(f"layer {number}" for number in range(len(table) - 1))]
     shown = pd.DataFrame(table, index=rows, columns=names).rename_axis("After")
@@ -94,7 +94,7 @@ def _divergence(runs: Runs) -> None:
         width_px=width.column() - 10,
     )
     alt = named_bars_alt("KL divergence at each position, nats", labels, series)
-    st.plotly_chart(figure, key="kl", theme=None, config=QUIET, alt=alt, width="content")
+    chart(figure, "kl", alt)
     st.caption(
         "KL divergence from the original's prediction to the changed one, over the whole "
         "vocabulary (Kullback and Leibler 1951); 0 where they agree."

@@ -16,12 +16,12 @@ from explorer.changes_applied import rows_without_key, same_bits
 from explorer.figures.named_bars import named_bars, named_bars_alt
 from explorer.outcomes import Question, entry_text, entry_typed, positions_of, raw_entry
 from explorer.tokens import Tokens
-from explorer.ui import address, cached, frame, width
+from explorer.ui import address, cached, controls, frame, width
 from explorer.ui import what_if_words as say
+from explorer.ui.chart import chart
 from explorer.ui.what_if import Runs
 from explorer.ui.words import plain, short
 
-QUIET = {"displayModeBar": False}
 TOP = 10
 MOST_BARS = 10
 LABELS = 10  # pixels beside the bars
@@ -171,19 +171,10 @@ def _choose_position(runs: Runs) -> int:
     if kind == "masked":  # a word's first token may be the space before it
         own = _own_tokens(runs).texts
         default = next((at for at in options if own[at].strip("·")), options[0])
-    address.start("at", default, address.number_of("at", options, default))
-    if st.session_state["at"] not in options:
-        st.session_state["at"] = default
     label = {"next": "After", "masked": "At", "labels": "Of"}[kind]
-    st.selectbox(
-        label,
-        options,
-        key="at",
-        format_func=lambda at: f"{at}  {short(tokens.texts[at])}",
-        width=190,
+    return controls.choose_place(
+        "at", label, options, lambda at: f"{at}  {short(tokens.texts[at])}", default, width=190
     )
-    address.finish("at", default)
-    return int(st.session_state["at"])
 
 
 def _choose_watched(runs: Runs) -> int | None:
@@ -215,7 +206,6 @@ def _choose_watched(runs: Runs) -> int | None:
         placeholder="the likeliest" if kind == "next" else "the hidden word",
         help="Type a word. The page follows its probability.",
         width=190,
-        max_chars=60,
     )
     address.finish("watch", "")
     if not typed.strip():
@@ -285,4 +275,4 @@ def _bars(
         width_px=width.column() - LABELS,
     )
     alt = named_bars_alt(title, labels, series)
-    st.plotly_chart(figure, key=key, theme=None, config=QUIET, alt=alt, width="content")
+    chart(figure, key, alt)

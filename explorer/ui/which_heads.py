@@ -5,8 +5,9 @@ A slice runs a few heads and gives the page back, so that others are served and 
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,17 +15,17 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from explorer.capture import Capture, Stack
+from explorer.cores import workers
 from explorer.cost import in_time
 from explorer.effects import HeadEffect, each_head_off
 from explorer.models import ModelError
 from explorer.outcomes import Question
-from explorer.streaming import workers
-from explorer.ui import controls, which_heads_view
+from explorer.ui import address, controls, which_heads_view
 from explorer.ui import what_if_words as say
 from explorer.ui.what_if import KEY, Runs
 from explorer.ui.words import plain
 
-KEPT = "heads tried"
+KEPT, ASKED = "heads tried", "heads asked for"
 SLICE = 0.7
 """Seconds of one slice."""
 EVERY = 0.1
@@ -33,6 +34,8 @@ MARGIN = 1.5
 """A head takes so many times a run, with what is between the slices."""
 LONGEST = 300.0
 """Seconds; where all heads would take longer, only those of the chosen layer are tried."""
+BY_LINK = 30.0
+"""Seconds; what would take longer waits for the button, also where a link shows the heads tried."""
 
 
 @dataclass
@@ -49,6 +52,7 @@ class Sweep:
     stopped: bool = False
     begun: bool = False
     """Whether the page has shown it once: the first slice must not hold the page up."""
+    at_work: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def is_over(self) -> bool:
@@ -56,15 +60,20 @@ class Sweep:
         return self.steps is None
 
     def go_on(self) -> None:
-        """One slice."""
+        """One slice; none beside another: a run of the page may begin before the last one ends."""
+        if not self.at_work.acquire(blocking=False):
+            return
         start = time.perf_counter()
-        while self.steps is not None and time.perf_counter() < start + SLICE:
-            effect = next(self.steps, None)
-            if effect is None:
-                self.steps = None
-            else:
-                self.found.append(effect)
-        self.seconds += time.perf_counter() - start + EVERY
+        try:
+            while (steps := self.steps) is not None and time.perf_counter() < start + SLICE:
+                effect = next(steps, None)
+                if effect is None:
+                    self.steps = None
+                else:
+                    self.found.append(effect)
+        finally:
+            self.seconds += time.perf_counter() - start + EVERY
+            self.at_work.release()
 
 
 def show(
@@ -87,16 +96,52 @@ def show(
     layers = _layers(runs, stack, layer)
     key = (*key, layers)
     sweep: Sweep | None = st.session_state.get(KEPT)
-    mine = sweep is not None and sweep.key == key
-    if sweep is not None and not mine and not sweep.is_over:
-        sweep.steps, sweep.stopped = None, True  # its text or question is gone from the page
-    if not mine or sweep is None:
-        _offer(runs, stack, question, layers, key, on_top)
-    elif not sweep.is_over:
+    if sweep is not None and sweep.key != key:
+        if not sweep.is_over:
+            sweep.steps, sweep.stopped = None, True  # its text or question is gone from the page
+        sweep = None
+    total = sum(stack.layer(number).n_heads for number in layers)
+    seconds = max(total * runs.seconds * MARGIN, 1.0)
+
+    def start() -> None:
+        steps = _steps(runs, stack, question, layers, on_top)
+        st.session_state[KEPT] = Sweep(key, total, steps)
+        st.session_state.pop(ASKED, None)
+
+    if _asked(key, sweep is not None):
+        if seconds <= BY_LINK:
+            start()
+            sweep = st.session_state[KEPT]
+        else:
+            st.info(
+                "The link shows what the loss of each head does. That takes long here, so it "
+                "waits for the button.",
+                icon=":material/link:",
+            )
+    if sweep is not None and not sweep.is_over:
         st.fragment(_live, run_every=EVERY)(sweep, runs.seconds)
-    else:
+        return
+    if sweep is not None:
         which_heads_view.effects(runs, stack, question, sweep, layer, head, beside)
-        _offer(runs, stack, question, layers, key, on_top, again=True)
+    _offer(start, total, seconds, question, again=sweep is not None)
+    if layers != stack.layer_numbers:
+        st.caption(
+            f"All heads would take more than {in_time(LONGEST)} here, so only those of layer "
+            f"{layers[0]} are tried. Choose another layer below."
+        )
+
+
+def _asked(key: KEY, shown: bool) -> bool:
+    """Whether a link asks for what is not shown yet; both stand in the address."""
+    state = st.session_state
+    before = state.get("tried written")
+    address.start("tried", False, address.yes("tried"))
+    if state["tried"] and state["tried written"] is not before:  # the address has just said so
+        state[ASKED] = key
+    asked = not shown and state.get(ASKED) == key
+    state["tried"] = shown or asked
+    address.finish("tried", False)
+    return asked
 
 
 def _layers(runs: Runs, stack: Stack, layer: int) -> tuple[int, ...]:
@@ -106,19 +151,9 @@ def _layers(runs: Runs, stack: Stack, layer: int) -> tuple[int, ...]:
 
 
 def _offer(
-    runs: Runs,
-    stack: Stack,
-    question: Question,
-    layers: tuple[int, ...],
-    key: KEY,
-    on_top: bool,
-    again: bool = False,
+    start: Callable[[], None], total: int, seconds: float, question: Question, again: bool
 ) -> None:
-    total = sum(stack.layer(number).n_heads for number in layers)
-
-    def start() -> None:
-        st.session_state[KEPT] = Sweep(key, total, _steps(runs, stack, question, layers, on_top))
-
+    """The button, and what it costs."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.button(
             "Try all heads again" if again else "Switch off each head in turn",
@@ -127,13 +162,7 @@ def _offer(
             on_click=start,
         )
         texts = " on both texts" if question.kind == "similarity" else ""
-        took = in_time(max(total * runs.seconds * MARGIN, 1.0))
-        st.caption(f"{total} runs{texts}, about {took} here. It can be stopped.")
-    if layers != stack.layer_numbers:
-        st.caption(
-            f"All heads would take more than {in_time(LONGEST)} here, so only those of layer "
-            f"{layers[0]} are tried. Choose another layer below."
-        )
+        st.caption(f"{total} runs{texts}, about {in_time(seconds)} here. It can be stopped.")
 
 
 def _steps(

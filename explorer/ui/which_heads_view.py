@@ -15,13 +15,13 @@ from explorer.capture import Stack
 from explorer.effects import HeadEffect
 from explorer.figures.heads_heatmap import heads_heatmap, heads_heatmap_alt
 from explorer.outcomes import Question, entry_text
-from explorer.ui import changes, frame, width
+from explorer.ui import address, changes, frame, width
 from explorer.ui import what_if_words as say
+from explorer.ui.chart import chart
 from explorer.ui.outline import outline
 from explorer.ui.plotly_click import Click, cell_clicks
 from explorer.ui.what_if import Runs
 
-QUIET = {"displayModeBar": False}
 LABELS = 62  # pixels beside the heatmap's cells
 SMALL = 0.05
 """Effects that are all below it are shown in thousandths."""
@@ -62,7 +62,7 @@ def effects(
     title, unit = _named(runs, question)
     small = float(np.nanmax(np.abs(table))) < SMALL
     if small:
-        table, unit = table * 1000, f"thousandths of {_of(unit)}"
+        table, unit = table * 1000, f"thousandths of {_of(unit)}" if unit else "thousandths"
     figure = heads_heatmap(
         table,
         title=title,
@@ -73,7 +73,7 @@ def effects(
         width_px=width.column() - LABELS,
     )
     alt = heads_heatmap_alt(table, title, unit)
-    st.plotly_chart(figure, key="effects", theme=None, config=QUIET, alt=alt, width="content")
+    chart(figure, "effects", alt)
     outline("effects", x=(head, head), y=(layer, layer))
     cell_clicks("effects", "effects_click", lambda click: _clicked(click, stack))
     st.caption("A click on a cell opens that head below.")
@@ -85,14 +85,14 @@ def effects(
 def _table(tried: Tried, title: str, unit: str) -> None:
     with st.expander("These effects as a table", icon=":material/table:"):
         rows = [(f"L{n}H{h}", n, h, change) for n, h, change in tried.found]
-        names = ["name", "layer", "head", f"{title}, {unit}"]
+        names = ["name", "layer", "head", f"{title}, {unit}" if unit else title]
         shown = pd.DataFrame(rows, columns=names).sort_values(names[3], key=abs, ascending=False)
         column = st.column_config.NumberColumn(format="%.5f")
         st.dataframe(shown, hide_index=True, column_config={names[3]: column})
 
 
 def _of(unit: str) -> str:
-    return "a nat" if unit == "nats" else f"the {unit}" if unit == "cosine" else "its length"
+    return "a nat" if unit == "nats" else "its length"
 
 
 def _laid_out(
@@ -108,9 +108,9 @@ def _laid_out(
 
 
 def _named(runs: Runs, question: Question) -> tuple[str, str]:
-    """What is measured, and its unit."""
+    """What is measured, and its unit; a cosine has none."""
     if question.kind == "similarity":
-        return "Change of the two texts' cosine", "cosine"
+        return "Change of the two texts' cosine", ""
     if question.kind == "drift":
         return "How far the last hidden states move", "share of their length"
     name = entry_text(runs.setting.loaded, question.kind, question.entry)
@@ -167,5 +167,4 @@ def _clicked(click: Click, stack: Stack) -> None:
 
 
 def _choose(layer: int, head: int) -> None:
-    for name, number in (("layer", layer), ("head", head)):
-        st.session_state[name] = st.session_state[f"{name} kept"] = number
+    address.put(layer=layer, head=head)

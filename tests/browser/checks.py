@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import ConsoleMessage, Page, Request, Response
+
+from scripts.browser import Server, serve
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}
+DESK = {"viewport": {"width": 1440, "height": 900}, "color_scheme": "light"}
+on_a_phone = pytest.mark.parametrize("watched_page", [PHONE], indirect=True)
+on_a_phone_and_a_desk = pytest.mark.parametrize("watched_page", [PHONE, DESK], indirect=True)
 
 OWN_HOSTS = {"127.0.0.1", "localhost"}
 OWN_SCHEMES = {"data", "blob", "about"}
@@ -58,6 +69,14 @@ class Watch:
             return
         if response.status >= 400:
             self.faults.append(f"answer {response.status}: {response.url}")
+
+
+@contextmanager
+def serve_models(folder: Path) -> Iterator[Server]:
+    """A server that lists a folder's models, checked for tracebacks at the end."""
+    with serve(env={"EXPLORER_MODELS": str(folder)}) as running:
+        yield running
+        assert not tracebacks(running.log), running.log[-4000:]
 
 
 def serious_violations(page: Page) -> list[str]:

@@ -11,7 +11,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from scripts.browser import PATIENCE, ROOT, NoChromiumError, Server, launch, serve
-from tests.browser.checks import Watch
+from tests.browser.checks import Watch, serve_models
+from tests.page_models import save_page_models
 
 PICTURES = ROOT / "test-results"
 LOG_END = 6000  # characters
@@ -34,6 +35,13 @@ def server() -> Iterator[Server]:
 def cold_server() -> Iterator[Server]:
     """An app that no one has opened yet. Ask for it before the page, so that it outlives it."""
     with serve() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def with_models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that lists the small models."""
+    with serve_models(save_page_models(tmp_path_factory.mktemp("models"))) as running:
         yield running
 
 

@@ -18,7 +18,7 @@ WIDE = pytest.mark.parametrize(
 
 def open_page(page: Page, server: Server, query: str = "") -> None:
     page.goto(f"{server.url}/compare?{query}")
-    settled(page, timeout=60)
+    settled(page)
 
 
 def address(page: Page) -> dict[str, str]:
@@ -48,7 +48,7 @@ def test_another_head_a_click_on_a_row_and_the_same_in_a_new_tab(
     url = page.url
     page.goto("about:blank")
     page.goto(url)
-    settled(page, timeout=60)
+    settled(page)
     assert page.url == url and page.locator("table").first.inner_text() == table
     expect(page.get_by_text("(query 9) looks")).to_be_visible()
 
@@ -70,15 +70,15 @@ def test_a_click_in_the_strip_makes_that_head_the_right_one(
 def test_what_another_page_showed_is_on_the_left(watched_page: Page, server: Server) -> None:
     page = watched_page
     page.goto(f"{server.url}/heads?layer=4&head=9&text=so+it+goes")
-    settled(page, timeout=60)
+    settled(page)
     page.get_by_role("link", name="Compare").click()
     page.wait_for_url("**/compare**")
-    settled(page, timeout=60)
+    settled(page)
     expect(page.get_by_text("Left: L4H9")).to_be_visible()
     expect(page.get_by_label("Text", exact=True).nth(1)).to_have_value("so it goes")
     page.get_by_role("link", name="Open L4H8 in Heads").click()
     page.wait_for_url("**/heads?**")
-    settled(page, timeout=60)
+    settled(page)
     expect(page.get_by_role("heading", name="Layer 4, head 8")).to_be_visible()
 
 

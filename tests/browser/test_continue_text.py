@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from scripts.browser import Server, serve, settled
-from tests.browser.checks import overflow, serious_violations
+from scripts.browser import Server, settled
+from tests.browser.checks import on_a_phone_and_a_desk, overflow, serious_violations, serve_models
 from tests.headed_models import save_headed_models
 
 MODEL = "model=local:writer&text=a+cat+a+cat"
@@ -18,8 +18,7 @@ MODEL = "model=local:writer&text=a+cat+a+cat"
 @pytest.fixture(scope="module")
 def writers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """An app with small models that write."""
-    root = save_headed_models(tmp_path_factory.mktemp("headed"))
-    with serve(env={"EXPLORER_MODELS": str(root)}) as running:
+    with serve_models(save_headed_models(tmp_path_factory.mktemp("headed"))) as running:
         yield running
 
 
@@ -83,14 +82,7 @@ def test_a_change_goes_along_to_what_if_and_back(watched_page: Page, writers: Se
     expect(added(page, 1).first).to_be_visible()
 
 
-@pytest.mark.parametrize(
-    "watched_page",
-    [
-        {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"},
-        {"viewport": {"width": 1440, "height": 900}, "color_scheme": "light"},
-    ],
-    indirect=True,
-)
+@on_a_phone_and_a_desk
 def test_it_fits_and_can_be_used_by_all(watched_page: Page, writers: Server) -> None:
     page = visit(watched_page, writers, MODEL + "&change=off_L0&temperature=0.8&top_k=10")
     assert overflow(page) == 0

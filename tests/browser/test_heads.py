@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from explorer.ui.address import LONGEST
-from scripts.browser import Server, serve, settled
-from tests.browser.checks import Watch, tracebacks
+from scripts.browser import Server, settled
+from tests.browser.checks import Watch
 from tests.browser.plots import area, box_of, click_cell
-from tests.page_models import save_page_models
 
 WIDE = pytest.mark.parametrize(
     "watched_page", [{"viewport": {"width": 1440, "height": 1000}}], indirect=True
 )
 pytestmark = WIDE
-
-
-@pytest.fixture(scope="module")
-def with_models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that lists the small models, checked for tracebacks at the end."""
-    folder: Path = save_page_models(tmp_path_factory.mktemp("models"))
-    with serve(env={"EXPLORER_MODELS": str(folder)}) as running:
-        yield running
-        assert not tracebacks(running.log), running.log[-4000:]
 
 
 @pytest.fixture

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from explorer.ui.address import ON_ITS_WAY
 from scripts.browser import Server, settled
-from tests.browser.checks import overflow, serious_violations
+from tests.browser.checks import on_a_phone_and_a_desk, overflow, serious_violations
 from tests.browser.plots import click_cell, over, plot
 
 LONG = "sample=argparse&rule=causal"  # some 24,000 tokens
@@ -125,14 +124,7 @@ def test_a_long_pass_waits_to_be_asked_for_shows_itself_and_can_be_stopped(
     expect(main.get_by_role("button", name="Compute")).to_be_visible()
 
 
-@pytest.mark.parametrize(
-    "watched_page",
-    [
-        {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"},
-        {"viewport": {"width": 1440, "height": 900}},
-    ],
-    indirect=True,
-)
+@on_a_phone_and_a_desk
 def test_the_page_fits_and_is_accessible(watched_page: Page, server: Server) -> None:
     open_page(watched_page, server, "find=block&zoom=0-200.100-300&cell=20-130", 4000)
     assert overflow(watched_page) == 0

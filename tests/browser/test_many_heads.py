@@ -30,7 +30,7 @@ def choose(page: Page, label: str, value: str) -> None:
 
 def test_a_click_on_a_head_of_the_grid_chooses_it(watched_page: Page, server: Server) -> None:
     watched_page.goto(f"{server.url}/many_heads")
-    settled(watched_page, timeout=60)
+    settled(watched_page)
     click_cell(watched_page, "split_grid", 0, 2)
     expect(watched_page.get_by_role("heading", name="Head 2", exact=True)).to_be_visible()
     settled(watched_page)
@@ -42,7 +42,7 @@ def test_another_number_of_heads_is_drawn_and_stands_in_the_link(
     watched_page: Page, server: Server
 ) -> None:
     watched_page.goto(f"{server.url}/many_heads?split_head=3")
-    settled(watched_page, timeout=60)
+    settled(watched_page)
     choose(watched_page, "Heads", "2")
     expect(watched_page.get_by_text("d_k = 48 / 2 = 24")).to_be_visible()
     expect(watched_page.get_by_role("heading", name="Head 1", exact=True)).to_be_visible()
@@ -56,8 +56,8 @@ def test_a_click_while_the_page_still_opens_leaves_no_control_blank(
     watched_page: Page, server: Server
 ) -> None:
     watched_page.goto(f"{server.url}/many_heads", wait_until="commit")
-    watched_page.get_by_role("radio", name="Token embeddings").first.click(timeout=60_000)
-    expect(watched_page.get_by_text("d_k = 384 / 4 = 96")).to_be_visible(timeout=60_000)
-    settled(watched_page, timeout=60, quiet=1.0)
+    watched_page.get_by_role("radio", name="Token embeddings").first.click()
+    expect(watched_page.get_by_text("d_k = 384 / 4 = 96")).to_be_visible()
+    settled(watched_page, quiet=1.0)
     assert watched_page.evaluate(BLANK) == []
     assert "vectors=embeddings" in watched_page.url

@@ -51,6 +51,18 @@ def test_a_click_paints_a_cell_and_a_second_click_takes_it_back(
     expect(page.get_by_text("34 of 36 cells may be used")).to_be_visible()
 
 
+def test_clicks_that_follow_one_another_quickly_all_count(
+    watched_page: Page, server: Server
+) -> None:
+    page = opened(watched_page, server, "mask=custom")
+    for column in range(TOKENS):
+        page.mouse.click(*middle(page, "mask_map", 3, column))
+        page.wait_for_timeout(100)
+    settled(page)
+    expect(page.get_by_text("30 of 36 cells may be used")).to_be_visible()
+    assert "paint=6-ffffc0fff" in page.url  # the fourth row of six
+
+
 def test_a_click_on_a_rule_that_is_not_painted_says_how_to_paint(
     watched_page: Page, server: Server
 ) -> None:

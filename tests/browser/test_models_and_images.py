@@ -9,16 +9,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from scripts.browser import Server, serve, settled
-from tests.browser.checks import overflow, serious_violations, tracebacks
+from scripts.browser import Server, settled
+from tests.browser.checks import on_a_phone, overflow, serious_violations, serve_models
 from tests.browser.plots import click_cell
 from tests.page_models import KINDS, byte_tokenizer
-from tests.small_models import small_model
-from tests.test_images import VIT
-
-PHONE = pytest.mark.parametrize(
-    "watched_page", [{"viewport": {"width": 390, "height": 844}}], indirect=True
-)
+from tests.small_models import SMALL_VIT, small_model
 
 
 @pytest.fixture(scope="module")
@@ -27,10 +22,9 @@ def with_models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder: Path = tmp_path_factory.mktemp("models")
     small_model(*KINDS["two-stacks"]).save_pretrained(folder / "two-stacks")
     byte_tokenizer().save_pretrained(folder / "two-stacks")
-    small_model("vit", VIT).save_pretrained(folder / "patches")
-    with serve(env={"EXPLORER_MODELS": str(folder)}) as running:
+    small_model("vit", SMALL_VIT).save_pretrained(folder / "patches")
+    with serve_models(folder) as running:
         yield running
-        assert not tracebacks(running.log), running.log[-4000:]
 
 
 def visit(page: Page, url: str) -> Page:
@@ -67,7 +61,7 @@ def test_a_click_on_a_patch_makes_it_the_query(watched_page: Page, with_models: 
     assert not serious_violations(page)
 
 
-@PHONE
+@on_a_phone
 @pytest.mark.parametrize("address", ["models?model=local:two-stacks", "vision"])
 def test_on_a_phone_nothing_runs_over_the_edge(
     address: str, watched_page: Page, with_models: Server

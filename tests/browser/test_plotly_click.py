@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from explorer.ui.plotly_click import Click
+from explorer.ui.plotly_click import Click, reported
 from scripts.browser import ROOT, Server, serve
 
 APP = """
@@ -95,6 +95,19 @@ def test_every_click_reports_its_own_cell_also_after_a_redraw(
     settled(page, "log 5: ('map', 4, 0, None)")
 
 
+def test_clicks_that_follow_one_another_quickly_all_count(
+    watched_page: Page, click_server: Server
+) -> None:
+    page = watched_page
+    page.goto(click_server.url)
+    settled(page, "log 0: None")
+    click(page, "grid", (0, 0), (2, 3))
+    for cell in ((0, 1), (0, 2), (1, 0), (1, 1), (1, 2)):
+        page.wait_for_timeout(100)
+        page.mouse.click(*page.evaluate(PLACE, ["grid", *cell, 2, 3]))
+    settled(page, "log 6: ('grid', 1, 2, (9, 2))")
+
+
 def test_a_large_map_drawn_as_a_picture_reports_cells_too(
     watched_page: Page, click_server: Server
 ) -> None:
@@ -135,3 +148,15 @@ def test_the_listener_takes_no_room(watched_page: Page, click_server: Server) ->
 )
 def test_what_a_browser_sends_is_not_trusted(value: object, click: Click | None) -> None:
     assert Click.from_browser(value) == click
+
+
+@pytest.mark.parametrize(
+    "value", [None, "clicks", {"number": 1}, [None, "click", {"x": 2, "y": 3}]]
+)
+def test_what_is_no_list_of_numbered_clicks_is_none(value: object) -> None:
+    assert reported(value) == []
+
+
+def test_clicks_keep_their_order_and_numbers() -> None:
+    sent = [{"x": 2, "y": 3, "number": 7}, {"x": 2, "number": 8}, {"x": 0, "y": 1, "number": 9}]
+    assert reported(sent) == [(7, Click(2, 3)), (9, Click(0, 1))]

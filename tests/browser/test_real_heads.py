@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from scripts.browser import Server, settled
-from tests.browser.checks import overflow, serious_violations
+from tests.browser.checks import on_a_phone_and_a_desk, overflow, serious_violations
 from tests.browser.plots import click_cell
 
 RINGED = """() => {
@@ -93,14 +93,7 @@ def test_quick_clicks_leave_one_head_everywhere(watched_page: Page, server: Serv
     )
 
 
-@pytest.mark.parametrize(
-    "watched_page",
-    [
-        {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"},
-        {"viewport": {"width": 1440, "height": 900}, "color_scheme": "light"},
-    ],
-    indirect=True,
-)
+@on_a_phone_and_a_desk
 def test_it_fits_and_can_be_read(watched_page: Page, server: Server) -> None:
     open_page(watched_page, server, "text=so+it+goes", 3000)
     assert overflow(watched_page) == 0

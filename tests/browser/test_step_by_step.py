@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from explorer.ui.stepper import SECONDS
 from scripts.browser import Server, settled
-from tests.browser.checks import overflow, serious_violations
+from tests.browser.checks import on_a_phone, overflow, serious_violations
 from tests.browser.plots import click_cell
 
 
@@ -45,11 +45,7 @@ def test_play_goes_on_by_itself_and_can_be_stopped(watched_page: Page, server: S
     expect(watched_page.get_by_role("button", name="Play")).to_be_visible()
 
 
-@pytest.mark.parametrize(
-    "watched_page",
-    [{"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}],
-    indirect=True,
-)
+@on_a_phone
 @pytest.mark.parametrize("station", ["qkv", "mask", "join"])
 def test_a_phone_shows_all_of_it(watched_page: Page, server: Server, station: str) -> None:
     text = "+".join(["word"] * 32) if station == "mask" else "the+cat+sat"

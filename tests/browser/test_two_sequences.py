@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from explorer.ui.two_sequences import ANSWERING, ASKING
-from scripts.browser import Server, serve, settled
-from tests.browser.checks import tracebacks
+from scripts.browser import Server, settled
 from tests.browser.plots import click_cell, over, plot, tick_texts
-from tests.page_models import save_page_models
-
-
-@pytest.fixture(scope="module")
-def with_models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that lists the small models, checked for tracebacks at the end."""
-    folder: Path = save_page_models(tmp_path_factory.mktemp("models"))
-    with serve(env={"EXPLORER_MODELS": str(folder)}) as running:
-        yield running
-        assert not tracebacks(running.log), running.log[-4000:]
 
 
 def opened(page: Page, server: Server, query: str = "") -> Page:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from explorer.figures.bars import row_bars
-from explorer.figures.colors import ink
 
 
 def test_bars_keep_the_order_of_the_text_with_key_zero_on_top() -> None:
@@ -28,11 +27,6 @@ def test_a_forbidden_key_has_a_ground_and_no_bar() -> None:
     assert [trace.name for trace in figure.data if getattr(trace, "showlegend", False)] == [
         "forbidden by the mask"
     ]
-
-
-def test_the_selected_key_has_the_accent_colour() -> None:
-    figure = row_bars(np.array([0.5, 0.5]), ["a", "b"], theme="light", selected=1)
-    assert figure.data[0].marker.color == (ink("light").bar, ink("light").accent)
 
 
 def test_a_row_of_zeros_is_drawn() -> None:

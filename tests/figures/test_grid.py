@@ -88,13 +88,6 @@ def test_a_shared_scale_ends_at_the_largest_weight_and_the_bar_says_so() -> None
     assert "√" in bar.colorbar.title.text
 
 
-def test_a_scale_for_each_head_ends_at_its_own_largest_weight() -> None:
-    weights = np.full((1, 2, 2, 2), 0.1)
-    weights[0, 1] = 0.4
-    figure = grid(weights, scale_to="head")
-    assert cell_code(figure, 0, 0, 0, 0, n=2) == cell_code(figure, 0, 1, 0, 0, n=2) == 63
-
-
 def test_a_given_maximum_is_used() -> None:
     figure = grid(np.full((1, 1, 2, 2), 0.25), max_value=1.0)
     assert cell_code(figure, 0, 0, 0, 0, n=2) == round(0.5 * 63)
@@ -221,11 +214,6 @@ def test_markers_cannot_overlap_so_the_nearest_head_answers() -> None:
     figure = grid(random_weights(24, 16, 8, 8), width_px=300)
     assert figure.data[1].marker.size < 300 / 16
     assert figure.layout.hoverdistance == -1
-
-
-def test_numbers_of_a_head_stand_in_its_tooltip() -> None:
-    figure = grid(np.full((1, 2, 2, 2), 0.5), notes={"entropy": np.array([[0.69, 0.1]])})
-    assert figure.data[1].text[0] == "<b>L0H0</b><br>largest weight 0.500<br>entropy 0.69"
 
 
 @pytest.mark.parametrize(

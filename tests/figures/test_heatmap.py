@@ -73,6 +73,22 @@ def test_weights_run_from_zero_to_the_largest_shown() -> None:
     assert "√" in trace.colorbar.title.text
 
 
+def test_another_measure_stands_at_the_colour_bar_and_in_the_tooltip() -> None:
+    trace = cells(drawn(np.full((4, 4), 0.25), unit="rollout, share of 1"))
+    assert trace.colorbar.title.text == "rollout, share of 1 (√ colour scale)"
+    assert "<br>rollout <b>" in trace.hovertemplate
+
+
+def test_a_long_name_of_what_is_shown_takes_two_lines_below_a_small_map() -> None:
+    unit = "weight × value × W_O − weight × value, share of 1"
+    for size, lines in ((200, 2), (400, 1)):
+        figure = drawn(np.full((16, 16), 0.1), "difference", unit=unit, max_px=size)
+        title = cells(figure).colorbar.title.text
+        assert title.replace("<br>", " ") == unit and title.count("<br>") == lines - 1
+        assert figure.layout.margin.b == 62 + 15 * (lines - 1)
+        assert figure.layout.height == figure.layout.margin.t + size + figure.layout.margin.b
+
+
 def test_the_padded_row_does_not_stretch_the_range() -> None:
     values = np.array([[0.1, 0.4], [0.9, 0.1]])
     trace = cells(drawn(values, padded_queries=np.array([False, True])))

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import re
 import time
+from functools import partial
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from explorer.ui import address as memory
-from scripts.browser import ROOT
 from tests.pages import driven
+from tests.pages.driven import looked_at
 
+opened = partial(driven.opened, "heads")
 DEFAULTS = {"model": "minilm", "layer": 0, "head": 0, "query": 1, "show": "weights"}
-
-
-def opened(**link: str) -> AppTest:
-    app = AppTest.from_file(ROOT / "pages" / "heads.py", default_timeout=60)
-    app.query_params.update(link)
-    return run(app)
-
-
-def run(app: AppTest) -> AppTest:
-    app.run()
-    assert not app.exception, app.exception
-    return app
 
 
 def address(app: AppTest) -> dict[str, str]:
@@ -63,10 +53,10 @@ def test_a_choice_goes_into_the_address() -> None:
     app.selectbox(key="layer").set_value(2)
     app.selectbox(key="head").set_value(9)
     app.text_area(key="text").set_value("Something else")
-    run(app)
+    looked_at(app.run())
     assert address(app) == {"layer": "2", "head": "9", "text": "Something else"}
     app.selectbox(key="layer").set_value(0)
-    assert "layer" not in address(run(app))
+    assert "layer" not in address(looked_at(app.run()))
 
 
 @pytest.mark.parametrize(
@@ -110,34 +100,34 @@ def test_several_wrong_values_are_each_told() -> None:
 def test_the_word_goes_away_with_the_next_choice() -> None:
     app = opened(layer="abc")
     app.selectbox(key="layer").set_value(3)
-    assert not run(app).warning
+    assert not looked_at(app.run()).warning
 
 
 def test_going_back_to_an_older_address_shows_its_view() -> None:
     app = opened(layer="2")
     app.selectbox(key="layer").set_value(4)
-    assert address(run(app)) == {"layer": "4"}
+    assert address(looked_at(app.run())) == {"layer": "4"}
     app.session_state["layer written"] = app.session_state["layer written"]._replace(at=0.0)
     app.query_params["layer"] = "2"
-    assert run(app).session_state["layer"] == 2
+    assert looked_at(app.run()).session_state["layer"] == 2
 
 
 def test_an_address_that_comes_late_does_not_undo_a_choice() -> None:
     app = opened(layer="2")
     app.selectbox(key="layer").set_value(4)
-    run(app)
+    looked_at(app.run())
     written = app.session_state["layer written"]
     app.session_state["layer written"] = written._replace(at=time.monotonic())
     app.query_params["layer"] = "2"  # the browser has not heard of 4 yet
     app.selectbox(key="head").set_value(1)
-    assert run(app).session_state["layer"] == 4
+    assert looked_at(app.run()).session_state["layer"] == 4
     assert address(app) == {"layer": "4", "head": "1"}
 
 
 def test_a_text_too_long_for_a_link_is_left_out_and_told() -> None:
     app = opened()
     app.text_area(key="text").set_value("word " * 400)
-    run(app)
+    looked_at(app.run())
     assert "text" not in address(app)
     assert any("too long to stand in the page" in caption.value for caption in app.caption)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from functools import partial
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
@@ -16,27 +17,12 @@ from explorer.head_table import as_csv, named
 from explorer.metrics import EVERY, METRICS, QUICK
 from explorer.models import load
 from scripts.browser import ROOT
-from tests.pages.driven import chart, opened, spec
+from tests.pages import driven
+from tests.pages.driven import chart, looked_at, said, spec
 
 TEXT = "The animal didn't cross the street because it was too tired."
+page = partial(driven.opened, "all_heads")
 CHARTS = ("heads_numbers", "two_numbers", "heads_map")
-
-
-def page(**link: str) -> AppTest:
-    """The page as a link opens it, with no error on it."""
-    return looked_at(opened("all_heads", **link))
-
-
-def looked_at(app: AppTest) -> AppTest:
-    assert not app.exception, app.exception
-    return app
-
-
-def said(app: AppTest) -> str:
-    """All sentences on the page, with Markdown's backslashes taken out."""
-    elements = [*app.markdown, *app.caption, *app.info, *app.warning, *app.error]
-    text = "\n".join(element.value for element in elements)
-    return re.sub(r"\\(?=[!-/:-@\[-`{-~])", "", text)
 
 
 def weights_by_numpy(text: str = TEXT) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,30 +14,12 @@ from explorer.capture import capture
 from explorer.metrics import head_metrics
 from explorer.models import load
 from explorer.similarity import head_distances
-from scripts.browser import ROOT
-from tests.pages.driven import chart, spec
+from tests.pages import driven
+from tests.pages.driven import PAGES, chart, looked_at, said, spec
 
-PAGE = ROOT / "pages" / "compare.py"
 TEXT = "The animal didn't cross the street because it was too tired."
 OTHER = "local:twelve-layers"
-
-
-def opened(**link: str) -> AppTest:
-    app = AppTest.from_file(PAGE, default_timeout=120)
-    app.query_params.update(link)
-    return looked_at(app.run())
-
-
-def looked_at(app: AppTest) -> AppTest:
-    assert not app.exception, app.exception
-    return app
-
-
-def said(app: AppTest) -> str:
-    """All sentences on the page, with Markdown's backslashes taken out."""
-    elements = [*app.markdown, *app.caption, *app.info, *app.warning, *app.error]
-    text = "\n".join(str(element.value) for element in elements)
-    return re.sub(r"\\(?=[!-/:-@\[-`{-~])", "", text)
+opened = partial(driven.opened, "compare")
 
 
 def link(app: AppTest) -> dict[str, str]:
@@ -45,6 +27,12 @@ def link(app: AppTest) -> dict[str, str]:
         name: value[0] if isinstance(value, list) else str(value)
         for name, value in app.query_params.items()
     }
+
+
+def color_bar(app: AppTest, key: str) -> str:
+    """The title of a picture's colour bar."""
+    (found,) = [each["colorbar"] for each in spec(app, key)["data"] if "colorbar" in each]
+    return str(found["title"]["text"])
 
 
 def minilm_weights(layer: int, head: int, text: str = TEXT) -> np.ndarray:
@@ -113,7 +101,7 @@ def test_unlinked_sides_stay_apart_and_the_link_says_so() -> None:
 
 
 def test_a_link_to_two_heads_forgets_what_was_compared_before() -> None:
-    app = AppTest.from_file(PAGE, default_timeout=120)
+    app = AppTest.from_file(PAGES / "compare.py", default_timeout=120)
     app.query_params.update({"left_layer": "3", "left_head": "1", "right_head": "5"})
     before = {"right_mask": "causal", "left_scale": "one", "right_text": "It slept.", "at": "q2"}
     for name, value in {**before, "layer": 1, "head": 7}.items():
@@ -124,7 +112,7 @@ def test_a_link_to_two_heads_forgets_what_was_compared_before() -> None:
 
 
 def test_without_a_link_the_left_side_is_what_another_page_showed() -> None:
-    app = AppTest.from_file(PAGE, default_timeout=120)
+    app = AppTest.from_file(PAGES / "compare.py", default_timeout=120)
     for name, value in {"layer": 1, "head": 7, "text": "so it goes"}.items():
         app.session_state[f"{name} kept"] = value
     looked_at(app.run())
@@ -232,11 +220,32 @@ def test_a_query_and_a_key_that_differ_most_are_a_click_away() -> None:
     assert link(app) == {"at": f"k{key}"}
 
 
-@pytest.mark.parametrize("way", ["value_weighted", "norm_based", "rollout", "average"])
-def test_every_way_to_weigh_says_what_it_is_and_where_it_comes_from(way: str) -> None:
+@pytest.mark.parametrize(
+    ("way", "measure"),
+    [
+        ("value_weighted", "weight × value"),
+        ("norm_based", "weight × value × W_O"),
+        ("rollout", "rollout"),
+        ("average", "mean weight"),
+    ],
+)
+def test_every_way_to_weigh_says_what_it_is_and_where_it_comes_from(way: str, measure: str) -> None:
     app = opened(right_way=way, right_layer="3")
     assert "Source:" in said(app)
     np.testing.assert_allclose(chart(app, "compare_right").sum(1), 1, atol=1e-5)
+    assert color_bar(app, "compare_left").startswith("weight, share of 1")
+    assert color_bar(app, "compare_right").startswith(f"{measure}, share of 1")
+    assert color_bar(app, "compare_difference") == f"{measure} − weight, share of 1"
+    assert f"looks, on the left (weight) and on the right ({measure})." in said(app)
+
+
+def test_one_way_on_both_sides_is_named_in_the_difference() -> None:
+    app = opened(left_way="value_weighted")
+    for name in ("left", "right"):
+        assert color_bar(app, f"compare_{name}").startswith("weight × value, share of 1")
+    assert color_bar(app, "compare_difference") == "difference in weight × value, share of 1"
+    axis = spec(app, "compare_bars")["layout"]["xaxis"]["title"]["text"]
+    assert axis == "weight × value, share of 1"
 
 
 def test_causal_on_top_is_drawn_as_forbidden() -> None:

@@ -29,7 +29,7 @@ from explorer.ui.what_if import COPY_TEXT, SMALL_DECODER
 from tests.headed_models import save_headed_models
 from tests.page_models import KINDS, byte_tokenizer
 from tests.pages import driven
-from tests.pages.driven import spec
+from tests.pages.driven import looked_at, said, spec
 from tests.small_models import small_model
 
 TEXT = "a cat a cat"
@@ -54,7 +54,6 @@ def opened(models: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTe
 
     def open_with(name: str = "writer", **link: str) -> AppTest:
         app = open_page(model=f"local:{name}", **{"text": TEXT, **link})
-        assert not app.exception, app.exception
         return finished(app)
 
     return open_with
@@ -70,15 +69,7 @@ def finished(app: AppTest) -> AppTest:
         if not [each for each in app.button if each.key == "stop_tokens"]:
             break
         app.run()
-    assert not app.exception, app.exception
-    return app
-
-
-def said(app: AppTest) -> str:
-    """All sentences, with Markdown's backslashes taken out."""
-    elements = [*app.markdown, *app.caption, *app.info, *app.warning, *app.error]
-    text = "\n".join(element.value for element in elements).replace("\u00a0", " ")
-    return re.sub(r"\\(?=[!-/:-@\[-`{-~])", "", text)
+    return looked_at(app)
 
 
 def steps(models: Path, code: str = "", count: int = 20, output: Output = GREEDY) -> list[Step]:

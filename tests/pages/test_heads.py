@@ -4,39 +4,20 @@ from __future__ import annotations
 
 import re
 import tempfile
+from functools import partial
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from scripts.browser import ROOT
-from tests.pages.driven import chart, spec
+from tests.pages import driven
+from tests.pages.driven import chart, looked_at, said, spec
 
-PAGE = ROOT / "pages" / "heads.py"
-
-
-def opened(**link: str) -> AppTest:
-    """The page as a link opens it."""
-    app = AppTest.from_file(PAGE, default_timeout=60)
-    app.query_params.update(link)
-    return looked_at(app.run())
-
-
-def looked_at(app: AppTest) -> AppTest:
-    """The same, with no error on it."""
-    assert not app.exception, app.exception
-    return app
+opened = partial(driven.opened, "heads")
 
 
 def edited(app: AppTest, text: str) -> AppTest:
     return looked_at(app.text_area(key="text").set_value(text).run())
-
-
-def said(app: AppTest) -> str:
-    """All sentences on the page, with Markdown's backslashes taken out."""
-    elements = [*app.markdown, *app.caption, *app.info, *app.warning, *app.error]
-    text = "\n".join(element.value for element in elements).replace("\u00a0", " ")
-    return re.sub(r"\\(?=[!-/:-@\[-`{-~])", "", text)
 
 
 def choice(app: AppTest) -> tuple[int, int, int]:

@@ -30,7 +30,16 @@ def test_home_shows_a_picture_for_any_text(text: str) -> None:
     assert len(app.get("plotly_chart")) == 1
 
 
-def test_a_link_with_a_text_too_long_is_cut() -> None:
+def test_home_says_that_an_empty_field_shows_an_example() -> None:
+    app = opened()
+    app.text_input(key="text").set_value("").run()
+    assert any("Nothing is typed yet" in caption.value for caption in app.caption)
+    app.text_input(key="text").set_value("x").run()
+    assert not any("Nothing is typed yet" in caption.value for caption in app.caption)
+
+
+def test_a_text_too_long_for_home_is_cut_and_said_so() -> None:
     app = opened(text="word " * 600)
     assert not app.error
     assert len(app.get("plotly_chart")) == 1
+    assert any("first 600 of your 3,000 characters" in caption.value for caption in app.caption)

@@ -4,32 +4,20 @@ from __future__ import annotations
 
 import json
 import struct
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from explorer.capture import capture
 from explorer.models import load
 from explorer.tokens import Tokens
 from explorer.ui.token_lines import LinesView, Pinned, packed
-from scripts.browser import ROOT
+from tests.pages import driven
+from tests.pages.driven import said
 
-PAGE = str(ROOT / "pages" / "lines.py")
-
-
-def opened(**query: str) -> AppTest:
-    at = AppTest.from_file(PAGE, default_timeout=60)
-    for name, value in query.items():
-        at.query_params[name] = value
-    at.run()
-    assert not at.exception
-    return at
-
-
-def said(at: AppTest) -> str:
-    return "\n".join(str(each.value) for each in [*at.markdown, *at.caption, *at.warning, *at.info])
+opened = partial(driven.opened, "lines")
 
 
 def unpacked(data: bytes) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:

@@ -130,7 +130,7 @@ def test_a_word_is_found_counted_and_walked() -> None:
 def test_a_word_that_is_not_there_is_said_so() -> None:
     app = pasted(SENTENCE, find="<b>zebra</b>")
     assert "is not in the text" in said(app)
-    assert "<b>" not in said(app)
+    assert not any("<b>" in each.value for each in (*app.markdown, *app.caption, *app.warning))
 
 
 def test_who_looks_far_away_is_a_list_that_leads_there() -> None:
@@ -235,7 +235,7 @@ def test_a_file_is_read_its_encoding_named_and_another_can_be_tried() -> None:
     text = "Der Bär läuft über die Straße. " * 20
     app.file_uploader(key="long_file").upload("bär.txt", text.encode("utf-16")).run()
     assert not app.exception
-    assert "read as UTF\\-16" in said(app)
+    assert "read as UTF-16" in said(app)
     assert "Straße" in page_html(app)
     app.file_uploader(key="long_file").upload("bär.txt", text.encode("cp1252")).run()
     app.selectbox(key="long_encoding").select("cp1252").run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,31 +17,12 @@ from explorer.painting import decode_painted, encode_painted
 from explorer.ui.mask_demos import DEMOS
 from explorer.ui.mask_questions import QUESTIONS
 from explorer.vectors import random_embeddings, words
-from scripts.browser import ROOT
-from tests.pages.driven import still
+from tests.pages import driven
+from tests.pages.driven import answer_all, looked_at, still
+from tests.pages.driven import said_plainly as said
 
+page = partial(driven.visited, "masks")
 TEXT = "the cat sat on the mat"
-
-
-def page(**link: str) -> AppTest:
-    app = AppTest.from_file(ROOT / "app.py", default_timeout=60)
-    app.switch_page("pages/masks.py")
-    for name, value in link.items():
-        app.query_params[name] = value
-    return run(app)
-
-
-def run(app: AppTest) -> AppTest:
-    app.run()
-    assert not app.exception, app.exception
-    return app
-
-
-def said(app: AppTest) -> str:
-    """Everything in words on the page, as plain text."""
-    parts = [*app.markdown, *app.caption, *app.info, *app.warning, *app.error]
-    text = "\n".join(part.value for part in parts)
-    return text.replace("\\", "").replace("**", "").replace("\N{NO-BREAK SPACE}", " ")
 
 
 def in_address(app: AppTest, name: str) -> str:
@@ -52,7 +34,7 @@ def in_address(app: AppTest, name: str) -> str:
 def press(app: AppTest, label: str) -> AppTest:
     (button,) = [button for button in app.button if button.label == label]
     button.click()
-    return run(app)
+    return looked_at(app.run())
 
 
 def test_it_opens_with_a_causal_mask_and_its_numbers() -> None:
@@ -92,7 +74,7 @@ def test_each_demonstration_is_chosen_by_its_button_and_stands_in_the_address() 
     assert set(shown) == set(DEMOS)
     for demo, words_ in shown.items():
         app.session_state["demo"] = demo
-        run(app)
+        looked_at(app.run())
         assert words_ in said(app)
         assert not any(other in said(app) for other in shown.values() if other != words_)
         if demo != "zero":
@@ -152,10 +134,10 @@ def test_a_link_gives_its_rule(link: dict[str, str], name: str, cells: str) -> N
 def test_widgets_build_a_rule_and_write_the_address() -> None:
     app = page()
     app.selectbox(key="mask").select("window")
-    run(app)
+    looked_at(app.run())
     app.selectbox(key="size").select(3)
     app.checkbox(key="not").check()
-    run(app)
+    looked_at(app.run())
     assert "Rule: not sliding window of 3" in said(app)
     assert [in_address(app, name) for name in ("mask", "size", "not")] == ["window", "3", "yes"]
 
@@ -193,7 +175,7 @@ def test_painting_by_keyboard_flips_the_cell_and_stands_in_the_address() -> None
     assert "36 of 36" in said(app)
     app.selectbox(key="paint_query").select(4)
     app.selectbox(key="paint_key").select(1)
-    run(app)
+    looked_at(app.run())
     press(app, "Forbid this cell")
     assert "35 of 36" in said(app)
     table = decode_painted(in_address(app, "paint"))
@@ -215,7 +197,7 @@ def test_a_cell_that_the_other_rule_decides_is_not_painted_and_told() -> None:
     app = page(mask="custom", join="and", mask2="causal")
     app.selectbox(key="paint_query").select(0)
     app.selectbox(key="paint_key").select(5)
-    run(app)
+    looked_at(app.run())
     press(app, "Forbid this cell")
     assert "decided by the other rule" in said(app)
     assert "paint" not in app.query_params
@@ -226,15 +208,15 @@ def test_a_painted_mask_survives_an_edit_of_the_text() -> None:
     app = page(mask="custom", paint=written)
     assert "6 of 36" in said(app)
     app.text_input(key="text").input("the cat sat on the mat today")
-    run(app)
+    looked_at(app.run())
     assert "its cells are kept, and the new ones are allowed" in said(app)
     assert "19 of 49" in said(app)  # 6 kept, 7 + 6 new
     app.text_input(key="text").input("the cat sat")
-    run(app)
+    looked_at(app.run())
     assert "the rest is set aside" in said(app)
     assert "3 of 9" in said(app)
     app.text_input(key="text").input(TEXT)
-    run(app)
+    looked_at(app.run())
     assert "6 of 36" in said(app)
     assert "was painted for" not in said(app)
 
@@ -269,7 +251,7 @@ def test_odd_texts_give_no_error(text: str, mask: str) -> None:
     app = page(text=text, mask=mask)
     for demo in DEMOS:
         app.session_state["demo"] = demo
-        run(app)
+        looked_at(app.run())
 
 
 @pytest.mark.parametrize(
@@ -294,7 +276,7 @@ def test_the_chosen_query_stands_in_a_table_with_its_four_numbers() -> None:
     app = page(query="1")
     assert not app.dataframe
     app.session_state["mask_table"] = True
-    run(app)
+    looked_at(app.run())
     table = app.dataframe[0].value
     assert table["Key"].tolist()[:2] == ["0 the", "1 cat"]
     assert table["May be used"].tolist() == ["yes", "yes", "no", "no", "no", "no"]
@@ -310,11 +292,4 @@ def test_a_layer_of_the_model_works_too() -> None:
 
 
 def test_each_question_has_one_right_answer_and_answers_with_its_reason() -> None:
-    app = page()
-    for number, question in enumerate(QUESTIONS):
-        assert sum(choice.right for choice in question.choices) == 1
-        for choice in question.choices:
-            app.radio(key=f"masks_question_{number}").set_value(choice.text)
-            run(app)
-            shown = app.success if choice.right else app.warning
-            assert any(choice.reason == box.value for box in shown)
+    answer_all(page(), "masks", QUESTIONS)

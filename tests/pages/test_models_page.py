@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,11 @@ from explorer.models import load
 from explorer.ui import cached
 from scripts.browser import ROOT
 from tests.page_models import GROUPED, byte_tokenizer
-from tests.pages.driven import opened
-from tests.small_models import small_model
-from tests.test_images import VIT
+from tests.pages import driven
+from tests.pages.driven import said_plainly as said
+from tests.small_models import SMALL_VIT, small_model
+
+page = partial(driven.opened, "models")
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +40,7 @@ def folder(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     for name, kind, settings in (("gemma", "gemma2", gemma), ("mamba", "mamba", mamba)):
         small_model(kind, settings, model_class=AutoModel).save_pretrained(root / name)
         byte_tokenizer().save_pretrained(root / name)
-    small_model("vit", VIT).save_pretrained(root / "patches")
+    small_model("vit", SMALL_VIT).save_pretrained(root / "patches")
     return root
 
 
@@ -46,19 +49,6 @@ def local(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("EXPLORER_MODELS", str(folder))
     yield
     cached.free()
-
-
-def page(**link: str) -> AppTest:
-    app = opened("models", **link)
-    assert not app.exception, app.exception
-    return app
-
-
-def said(app: AppTest) -> str:
-    """All sentences on the page, with Markdown's marks taken out."""
-    elements = [*app.markdown, *app.caption, *app.error, *app.warning, *app.success]
-    text = "\n".join(element.value for element in elements)
-    return re.sub(r"\\(?=[!-/:-@\[-`{-~])|\*\*", "", text)
 
 
 def numbers(app: AppTest) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,30 +12,11 @@ from streamlit.testing.v1 import AppTest
 from explorer.attention import Attention
 from explorer.capture import capture
 from explorer.models import load
-from scripts.browser import ROOT
+from tests.pages import driven
+from tests.pages.driven import looked_at, said
 
-PAGE = ROOT / "pages" / "real_heads.py"
+opened = partial(driven.opened, "real_heads")
 TEXT = "The animal didn't cross the street because it was too tired."
-
-
-def opened(**link: str) -> AppTest:
-    """The page as a link opens it."""
-    app = AppTest.from_file(PAGE, default_timeout=120)
-    app.query_params.update(link)
-    return looked_at(app.run())
-
-
-def looked_at(app: AppTest) -> AppTest:
-    """The same, with no error on it."""
-    assert not app.exception, app.exception
-    return app
-
-
-def said(app: AppTest) -> str:
-    """All sentences on the page, with Markdown's backslashes taken out."""
-    elements = [*app.markdown, *app.caption, *app.info, *app.warning, *app.error]
-    text = "\n".join(element.value for element in elements).replace("\u00a0", " ")
-    return re.sub(r"\\(?=[!-/:-@\[-`{-~])", "", text)
 
 
 def control(app: AppTest, key: str) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,19 +20,11 @@ from explorer.ui.cell_arithmetic import number
 from explorer.ui.lesson import TEXT
 from explorer.ui.step_questions import QUESTIONS
 from explorer.vectors import random_embeddings, words
-from scripts.browser import ROOT
+from tests.pages import driven
+from tests.pages.driven import answer_all, said
 
+page = partial(driven.visited, "step_by_step")
 NAMES = [station.name for station in STATIONS]
-
-
-def page(**address: str) -> AppTest:
-    app = AppTest.from_file(ROOT / "app.py", default_timeout=60)
-    app.switch_page("pages/step_by_step.py")
-    for name, value in address.items():
-        app.query_params[name] = value
-    app.run()
-    assert not app.exception, app.exception
-    return app
 
 
 def table(app: AppTest) -> list[list[str]]:
@@ -39,12 +32,6 @@ def table(app: AppTest) -> list[list[str]]:
     shown = next(text.value for text in app.markdown if text.value.startswith("| "))
     lines = [line.replace("\\", "").replace("**", "") for line in shown.splitlines()]
     return [[part.strip() for part in line.strip("| ").split("|")] for line in lines[2:]]
-
-
-def said(app: AppTest) -> str:
-    return "\n".join(
-        each.value for kind in (app.markdown, app.caption, app.info) for each in kind
-    ).replace("\\", "")
 
 
 def own_layer(text: str = "the cat sat on the mat") -> tuple[torch.Tensor, MultiHeadAttention]:
@@ -247,14 +234,8 @@ def test_the_invariants_are_measured_on_what_is_shown() -> None:
 
 
 def test_each_question_has_one_right_answer_and_every_answer_a_reason() -> None:
-    app = page()
     assert len(QUESTIONS) == 3
-    for at, question in enumerate(QUESTIONS):
-        assert sum(choice.right for choice in question.choices) == 1
-        for choice in question.choices:
-            app.radio(key=f"step_by_step_question_{at}").set_value(choice.text).run()
-            shown = app.success if choice.right else app.warning
-            assert choice.reason in [each.value for each in shown]
+    answer_all(page(), "step_by_step", QUESTIONS)
 
 
 def test_what_the_questions_say_is_true() -> None:

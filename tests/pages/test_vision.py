@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,15 +13,18 @@ from streamlit.testing.v1 import AppTest
 
 from explorer.images import capture_image, example, prepared
 from explorer.models import load
-from tests.pages.driven import chart, opened
-from tests.small_models import SMALL, small_model
-from tests.test_images import VIT
+from tests.pages import driven
+from tests.pages.driven import chart
+from tests.pages.driven import said_plainly as said
+from tests.small_models import SMALL, SMALL_VIT, small_model
+
+page = partial(driven.opened, "vision")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("models")
-    small_model("vit", VIT).save_pretrained(root / "patches")
+    small_model("vit", SMALL_VIT).save_pretrained(root / "patches")
     small_model("bert", SMALL).save_pretrained(root / "words")
     return root
 
@@ -29,18 +32,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def local(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXPLORER_MODELS", str(folder))
-
-
-def page(**link: str) -> AppTest:
-    app = opened("vision", **link)
-    assert not app.exception, app.exception
-    return app
-
-
-def said(app: AppTest) -> str:
-    elements = [*app.markdown, *app.caption, *app.info, *app.error, *app.warning]
-    text = "\n".join(element.value for element in elements)
-    return re.sub(r"\\(?=[!-/:-@\[-`{-~])|\*\*", "", text)
 
 
 def row_of(folder: Path, layer: int, head: int, query: int) -> np.ndarray:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -21,9 +22,10 @@ from explorer.models import load
 from explorer.outcomes import Question
 from explorer.ui import controls, what_if, what_if_words
 from explorer.ui.change_builder import ABOUT, TITLES
+from explorer.ui.which_heads import Sweep
 from tests.headed_models import save_headed_models
 from tests.pages import driven
-from tests.pages.driven import decoded, spec
+from tests.pages.driven import decoded, looked_at, said, spec
 
 TEXT = "a cat a cat"
 open_page = partial(driven.opened, "what_if")
@@ -40,26 +42,13 @@ def opened(headed: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTe
     monkeypatch.setenv("EXPLORER_MODELS", str(headed))
 
     def open_with(name: str, **link: str) -> AppTest:
-        app = open_page(model=f"local:{name}", **{"text": TEXT, **link})
-        assert not app.exception, app.exception
-        return app
+        return open_page(model=f"local:{name}", **{"text": TEXT, **link})
 
     return open_with
 
 
 def minilm(**link: str) -> AppTest:
-    app = open_page(model="minilm", text=controls.DEFAULT_TEXT, **link)
-    assert not app.exception, app.exception
-    return app
-
-
-def said(app: AppTest) -> str:
-    """All sentences, with Markdown's backslashes taken out."""
-    elements = [
-        *app.markdown, *app.caption, *app.info, *app.warning, *app.error, *app.success
-    ]  # fmt: skip
-    text = "\n".join(element.value for element in elements).replace("\u00a0", " ")
-    return re.sub(r"\\(?=[!-/:-@\[-`{-~])", "", text)
+    return open_page(model="minilm", text=controls.DEFAULT_TEXT, **link)
 
 
 def chart(app: AppTest, key: str) -> npt.NDArray[np.float64]:
@@ -75,19 +64,18 @@ def both(loaded: LoadedModel, code: str, text: str = TEXT) -> tuple[Capture, Cap
 
 
 def swept(app: AppTest) -> AppTest:
-    """The same when all heads have been tried; each run of the page tries some."""
-    app.button(key="try_heads").click().run()
+    """The same when all heads have been tried, by a link or the button; each run tries some."""
+    if not [each for each in app.button if each.key == "stop_heads"]:
+        app.button(key="try_heads").click().run()
     for _ in range(60):
         if not [each for each in app.button if each.key == "stop_heads"]:
             break
         app.run()
-    assert not app.exception, app.exception
-    return app
+    return looked_at(app)
 
 
 def test_it_opens_with_something_to_see_and_nothing_changed() -> None:
     app = open_page()
-    assert not app.exception
     assert re.search(r"Nothing is changed, and nothing differs:\*\* [\d,]+ numbers", said(app))
     assert "equal to the last bit" in said(app)
     np.testing.assert_array_equal(chart(app, "head_before"), chart(app, "head_after"))
@@ -152,14 +140,12 @@ def test_classes_and_labels_have_their_names(opened: Callable[..., AppTest], nam
 @pytest.mark.parametrize("name", ["causal", "two-stacks", "denoiser", "sinks"])
 def test_without_a_head_the_hidden_states_are_compared(name: str) -> None:
     app = open_page(model=f"local:{name}", text="a cat", change="off_L0H0")
-    assert not app.exception
     assert "The last hidden states have moved by" in said(app)
 
 
 @pytest.mark.usefixtures("local_models")
 def test_a_model_that_does_not_let_our_attention_in_says_why() -> None:
     app = open_page(model="local:off-interface", text="a cat", change="off_L0H0")
-    assert not app.exception
     assert "can be looked at but not changed: it computes attention in its own code" in said(app)
     assert not app.get("plotly_chart")
 
@@ -167,7 +153,6 @@ def test_a_model_that_does_not_let_our_attention_in_says_why() -> None:
 @pytest.mark.usefixtures("local_models")
 def test_another_stack_is_changed_by_its_number() -> None:
     app = open_page(model="local:two-stacks", text="a cat", pair="a dog", change="off_S2L1H0")
-    assert not app.exception
     assert "Cross, layer 1, head 0: switched off" in said(app)
 
 
@@ -228,11 +213,11 @@ def test_a_cell_is_painted_by_keyboard() -> None:
         ({"change": "paint_2-b"}, "painted for 2 tokens"),
         ({"layer": "77"}, "layer"),
         ({"second": ""}, "second text"),
+        ({"tried": "no"}, "It can be “yes” only"),
     ],
 )
 def test_what_a_link_asks_in_vain_is_told(link: dict[str, str], words: str) -> None:
     app = open_page(model="minilm", text=controls.DEFAULT_TEXT, **link)
-    assert not app.exception
     assert words in said(app)
 
 
@@ -295,6 +280,64 @@ def test_which_heads_carry_the_likeness_of_two_texts() -> None:
     assert len(effects_of_heads) == 72
     worst = effects_of_heads.sort_values(effects_of_heads.columns[3]).iloc[0]
     assert f"Without **{worst['name']}** the two texts become the least alike" in said(app)
+
+
+def test_a_link_shows_the_heads_tried_as_the_page_did(opened: Callable[..., AppTest]) -> None:
+    app = opened("writer")
+    assert "tried" not in app.query_params
+    swept(app)
+    assert "yes" in app.query_params["tried"]
+    linked = opened("writer", tried="yes")
+    assert "0 of 8 heads tried" in str(linked.get("progress")[0].proto)
+    shown = swept(linked)
+    np.testing.assert_array_equal(chart(shown, "effects"), chart(app, "effects"))
+    assert "yes" in shown.query_params["tried"]
+
+
+def test_another_text_takes_the_heads_tried_out_of_the_link(
+    opened: Callable[..., AppTest],
+) -> None:
+    app = swept(opened("writer", tried="yes"))
+    app.text_area(key="text").set_value("another text").run()
+    assert "tried" not in app.query_params
+    assert app.button(key="try_heads").label == "Switch off each head in turn"
+    app.text_area(key="text").set_value(TEXT).run()
+    assert "yes" in app.query_params["tried"]
+    assert chart(app, "effects").size
+
+
+def test_what_takes_long_waits_for_the_button_also_by_a_link(
+    opened: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("explorer.ui.which_heads.BY_LINK", 0.0)
+    app = opened("writer", tried="yes")
+    assert "waits for the button" in said(app)
+    assert "tried" in app.query_params
+    assert "waits for the button" not in said(swept(app))
+    app.text_area(key="text").set_value("another text").run()
+    assert "waits for the button" not in said(app)
+
+
+def test_two_runs_of_the_page_at_once_try_each_head_once() -> None:
+    inside, go_on = threading.Event(), threading.Event()
+
+    def steps() -> Iterator[effects.HeadEffect]:
+        for head in range(3):
+            inside.set()
+            assert go_on.wait(60)
+            yield effects.HeadEffect(0, head, 0.0)
+
+    sweep = Sweep((), 3, steps())
+    first = threading.Thread(target=sweep.go_on)
+    first.start()
+    assert inside.wait(60)
+    sweep.go_on()  # the first is at work: an iterator can't be asked twice at once
+    assert sweep.found == [] and not sweep.is_over
+    go_on.set()
+    first.join()
+    while not sweep.is_over:
+        sweep.go_on()
+    assert [each.head for each in sweep.found] == [0, 1, 2]
 
 
 def test_a_sweep_can_be_stopped(
@@ -401,21 +444,6 @@ def test_a_small_decoder_of_ones_own_comes_first_with_a_phrase_to_copy(
     app = open_page()
     assert app.text_area(key="text").value == what_if.COPY_TEXT
     assert what_if.COPY_TEXT.count("saw the blue") == 2
-
-
-@pytest.mark.parametrize(
-    ("left", "text"),
-    [({}, what_if.COPY_TEXT), ({"text": controls.DEFAULT_TEXT}, controls.DEFAULT_TEXT)],
-)
-def test_another_pages_default_gives_way_but_a_choice_made_here_stays(
-    monkeypatch: pytest.MonkeyPatch, left: dict[str, str], text: str
-) -> None:
-    monkeypatch.setattr(what_if, "SMALL_DECODER", "minilm")
-    app = AppTest.from_file(driven.PAGES / "what_if.py", default_timeout=120)
-    app.session_state["text kept"] = controls.DEFAULT_TEXT
-    app.session_state[what_if.LEFT] = left
-    app.run()
-    assert app.text_area(key="text").value == text
 
 
 def test_the_head_whose_loss_hurts_the_copy_most_is_found_and_breaks_it() -> None:

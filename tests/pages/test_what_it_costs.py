@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 import explorer.ui.cost as views
 from explorer.cost import Measured
 from explorer.ui.questions import COST
+from tests.pages import driven
+from tests.pages.driven import answer_all
 
-PAGE = Path(__file__).parents[2] / "pages" / "what_it_costs.py"
+page = partial(driven.opened, "what_it_costs")
 
 
 @pytest.fixture
@@ -33,8 +34,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[int], int, int]]:
 def test_a_first_look_measures_short_texts_and_shows_the_exponent(
     quick: list[tuple[list[int], int, int]],
 ) -> None:
-    app = AppTest.from_file(PAGE, default_timeout=60).run()
-    assert not app.exception
+    app = page()
     assert quick == [([128, 256, 512, 1024], 4, 64)]
     assert "n^2.00" in " ".join(element.value for element in app.markdown)
 
@@ -46,8 +46,7 @@ def test_a_disturbed_measurement_is_not_read_as_a_law(monkeypatch: pytest.Monkey
                 yield Measured(method, length, 1 / length, 4 * length**2)
 
     monkeypatch.setattr(views, "measurements", disturbed)
-    app = AppTest.from_file(PAGE, default_timeout=60).run()
-    assert not app.exception
+    app = page()
     assert "kept the machine busy" in app.warning[0].value
     assert "n^" not in " ".join(element.value for element in app.markdown)
 
@@ -55,7 +54,7 @@ def test_a_disturbed_measurement_is_not_read_as_a_law(monkeypatch: pytest.Monkey
 def test_the_table_of_contexts_is_right_for_four_heads(
     quick: list[tuple[list[int], int, int]],
 ) -> None:
-    app = AppTest.from_file(PAGE, default_timeout=60).run()
+    app = page()
     contexts = app.dataframe[1].value
     assert list(contexts["full table"][:2]) == ["16.0 MB", "256 MB"]  # 4 · n² · 4 bytes
     assert contexts["time here, by blocks"][0] == "10 ms"  # 1e-8 · 1000²
@@ -64,7 +63,7 @@ def test_the_table_of_contexts_is_right_for_four_heads(
 def test_other_sizes_are_measured_when_asked_for(
     quick: list[tuple[list[int], int, int]],
 ) -> None:
-    app = AppTest.from_file(PAGE, default_timeout=60).run()
+    app = page()
     app.selectbox(key="cost_heads").select(8).run()
     assert len(quick) == 1
     assert any("Press Measure" in caption.value for caption in app.caption)
@@ -78,17 +77,14 @@ def test_a_failed_measurement_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
         yield
 
     monkeypatch.setattr(views, "measurements", failing)
-    app = AppTest.from_file(PAGE, default_timeout=60).run()
-    assert not app.exception
+    app = page()
     assert "measuring process ended" in app.error[0].value
 
 
 def test_a_link_with_an_impossible_size_falls_back_with_a_word(
     quick: list[tuple[list[int], int, int]],
 ) -> None:
-    app = AppTest.from_file(PAGE, default_timeout=60)
-    app.query_params["cost_heads"] = "99"
-    app.run()
+    app = page(cost_heads="99")
     assert quick[0][1] == 4
     assert any("99" in warning.value for warning in app.warning)
 
@@ -96,10 +92,5 @@ def test_a_link_with_an_impossible_size_falls_back_with_a_word(
 def test_every_answer_of_the_questions_gives_its_reason(
     quick: list[tuple[list[int], int, int]],
 ) -> None:
-    app = AppTest.from_file(PAGE, default_timeout=60).run()
-    for number, question in enumerate(COST):
-        for choice in question.choices:
-            app.radio(key=f"cost_question_{number}").set_value(choice.text).run()
-            shown = app.success if choice.right else app.warning
-            assert choice.reason in [element.value for element in shown]
-        assert sum(choice.right for choice in question.choices) == 1
+    app = page()
+    answer_all(app, "cost", COST)
