@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from explorer.attention import Attention, FullyMaskedRowError
+from explorer.attention import Attention
 from explorer.masks import (
     Mask,
     causal,
@@ -184,10 +184,8 @@ def zeroed_after_softmax(attention: Attention, live: Bool[Tensor, " n"]) -> Zero
 
 
 class FullyMasked(NamedTuple):
-    """One query without a key, four answers; the arrays are (n_heads, key_length)."""
+    """One query without a key, three answers; the arrays are (n_heads, key_length)."""
 
-    error: str
-    """What attend() says."""
     zeros: Float[Tensor, "n_heads key_length"]
     """Its row where zeros are chosen."""
     output: Float[Tensor, "n_heads d_v"]
@@ -202,18 +200,11 @@ def fully_masked_row(attention: Attention, query: int) -> FullyMasked:
     """What happens to a query when all its keys are forbidden."""
     table = torch.ones(attention.query_length, attention.key_length, dtype=torch.bool)
     table[query] = False
-    changed = attention.replace(mask=custom(table), on_masked_row="error")
-    try:
-        changed.steps()
-    except FullyMaskedRowError as found:
-        error = str(found)
-    steps = changed.replace(on_masked_row="zero").steps()
+    steps = attention.replace(mask=custom(table), on_masked_row="zero").steps()
     row = steps.masked_scores[:, query]
     # Added, as such code does it: beside −10⁹ a float32 score leaves no trace.
     large = (steps.scores[:, query] + LARGE_NEGATIVE).softmax(-1)
-    return FullyMasked(
-        error, steps.weights[:, query], steps.output[:, query], row.softmax(-1), large
-    )
+    return FullyMasked(steps.weights[:, query], steps.output[:, query], row.softmax(-1), large)
 
 
 # (d) Causal means causal

@@ -117,4 +117,5 @@ def test_counts_and_pictures() -> None:
     assert in_count(640) == "640"
     assert as_picture(16e9) == "the whole memory of a laptop"
     assert as_picture(15e6) == "5 × a photograph"
+    assert as_picture(17.3e12) == "3 × the memory of a rack of 72 data-centre GPUs"
     assert as_picture(1000) == "less than a photograph"

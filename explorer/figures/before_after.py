@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -91,7 +91,7 @@ def before_after(
     half = (1 - GAP) / 2
     lines: dict[str, Any] = {"side": "top", "fixedrange": True, "showgrid": True}
     lines |= {"gridcolor": colors.line, "zeroline": True, "zerolinecolor": colors.muted}
-    few = _apart(round_values(low, high), plot_width * half / (left[1] - left[0]))
+    few = _apart({0.0, *round_values(low, high)}, plot_width * half / (left[1] - left[0]))
     layout |= {
         "showlegend": bool(odd),
         "shapes": grounds,
@@ -113,9 +113,9 @@ def before_after(
     return go.Figure(data=[*bars, frame.NOTHING, *odd], layout=layout)
 
 
-def _apart(values: Sequence[float], pixels: int | float) -> list[float]:
+def _apart(values: Set[float], pixels: int | float) -> list[float]:
     """Those whose labels stand apart at so many pixels a unit: 0 first, then the ends."""
-    ends = values[0], values[-1]
+    ends = min(values), max(values)
     kept: list[tuple[float, float]] = []
     for value in sorted(values, key=lambda v: (v != 0, v not in ends, -abs(v))):
         wide = label_pixels(frame.number(value))

@@ -74,7 +74,9 @@ def drift_map(
         traces.append(hatching(flags, PADDING, colors))
     margin = {
         "l": 66,
-        "r": frame.slanted_overhang(widths, places, width / n, n) + 8,
+        "r": max(
+            frame.slanted_overhang(widths, places, width / n, n) + 8, frame.bar_overhang(high)
+        ),
         "t": frame.SLANT * max(widths) + 44,
         "b": frame.BAR_HEIGHT,
     }

@@ -14,6 +14,7 @@ from explorer.figures.colors import Ink, Theme, ink, sequential_colors, sequenti
 from explorer.figures.montage import Flags, Weights, block_size, blocks, montage, pooled, row_blocks
 from explorer.figures.odd import FORBIDDEN, PADDING, key_entry, not_finite
 
+RIGHT = 8  # pixels beside the maps
 ROOTS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 
 
@@ -62,7 +63,8 @@ def heads_grid(
         colors,
         bar_title,
         plot_height=height,
-        length=0.5 if width_px >= 500 else 1.0,
+        # As wide as the maps but for what the last number needs past them.
+        length=0.5 if width_px >= 500 else 1 - max(frame.bar_overhang(top) - RIGHT, 0) / width_px,
         tickvals=tickvals,
         ticktext=ticktext,
     )
@@ -70,7 +72,7 @@ def heads_grid(
     entries = _key(forbidden, padded, there, weights, colors)
     margin = {
         "l": 64,
-        "r": 8,
+        "r": RIGHT,
         "t": 48,
         "b": frame.BAR_HEIGHT + frame.LEGEND_HEIGHT * len(entries),
     }

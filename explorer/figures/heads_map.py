@@ -20,7 +20,7 @@ Points = npt.NDArray[np.floating]  # (heads, 2)
 Numbers = npt.NDArray[np.floating]
 Whole = npt.NDArray[np.integer]
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "triangle-down", "x")
-MARGIN = {"l": 58, "r": 14, "t": 10}
+MARGIN = {"l": 58, "r": 20, "t": 10}  # right: half of the colour bar's last number
 STOPS = 33
 
 

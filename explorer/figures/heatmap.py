@@ -95,7 +95,7 @@ def head_map(
     if show_numbers:
         traces += cell_numbers(shown, kind, theme, low, high)
     odd = odd_cells(barred, padded, missing, colors, drawn=as_picture)
-    layout = _layout(colors, width, height, query_labels, key_labels, title, len(odd)) | {
+    layout = _layout(colors, width, height, query_labels, key_labels, title, len(odd), high) | {
         "dragmode": "zoom" if max(n_q, n_k) > ZOOM_FROM else False,
         "shapes": [] if selected is None else _highlight(selected, n_q, n_k, colors),
         "xaxis2": frame.hover_axis("x", hover_texts(key_labels, raw_key)),
@@ -116,15 +116,17 @@ def _layout(
     key_labels: Sequence[str],
     title: str | None,
     legend_lines: int,
+    high: int | float,
 ) -> dict[str, Any]:
     """Margins that hold the longest label shown, and the two axes."""
     n_q, n_k = len(query_labels), len(key_labels)
     key_places, key_texts = ticks(key_labels, width, vertical=False)
     query_places, query_texts = ticks(query_labels, height, vertical=True)
     key_widths = [label_pixels(key_labels[place]) for place in key_places]
+    reach = frame.slanted_overhang(key_widths, key_places, width / n_k, n_k)
     margin = {
         "l": max(label_pixels(query_labels[place]) for place in query_places) + 40,
-        "r": frame.slanted_overhang(key_widths, key_places, width / n_k, n_k) + 12,
+        "r": max(reach + 12, frame.bar_overhang(high)),
         "t": frame.SLANT * max(key_widths) + 44 + (28 if title else 0),
         "b": frame.BAR_HEIGHT + frame.LEGEND_HEIGHT * legend_lines,
     }

@@ -16,6 +16,7 @@ from explorer.figures.labels import label_pixels
 from explorer.figures.odd import FORBIDDEN, PADDING, Flags, hatching, key_entry
 
 MAY_USE = "may be used"
+BESIDE = 20  # pixels at the right, for half of the colour bar's last number
 
 
 class MaskMaps(NamedTuple):
@@ -83,9 +84,9 @@ def mask_maps(
 
 def _stand_labels_up(figure: go.Figure, longest: float) -> None:
     """Labels across at a right angle: they reach nowhere past the last cell."""
-    room = figure.layout.margin.r - 12
+    room = max(figure.layout.margin.r - BESIDE, 0)
     figure.update_xaxes(tickangle=-90, selector={"side": "top"})
-    figure.update_layout(width=figure.layout.width - room, margin_r=12)
+    figure.update_layout(width=figure.layout.width - room, margin_r=figure.layout.margin.r - room)
     _grow(figure, "t", round((1 - SLANT) * longest))
 
 

@@ -69,7 +69,12 @@ def heads_strip(
     traces.append(frame.color_bar_alone(sequential_scale(theme), 0.0, top, bar))
     some_barred = forbidden is not None and any(flags.any() for flags in forbidden)
     keys = [key_entry(FORBIDDEN, colors.forbidden, colors.line)] if some_barred else []
-    margin = {"l": 10, "r": 14, "t": 2, "b": frame.BAR_HEIGHT + frame.LEGEND_HEIGHT * len(keys)}
+    margin = {
+        "l": 10,
+        "r": max(14, frame.bar_overhang(top)),
+        "t": 2,
+        "b": frame.BAR_HEIGHT + frame.LEGEND_HEIGHT * len(keys),
+    }
     hidden = {"visible": False, "fixedrange": True}
     layout = frame.layout(colors, width=width, height=height, margin=margin) | {
         "showlegend": bool(keys),

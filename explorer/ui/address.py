@@ -21,7 +21,9 @@ LONGEST = 1500
 """Characters of one value in a link; browsers and mail cut addresses that are much longer."""
 
 ON_ITS_WAY = 2.0
-"""Seconds that the browser may still report the address from before our last change."""
+"""Seconds that the browser may still report an address from before one of our changes."""
+MOST_OVERLAPPING = 64
+"""So many values are remembered: as many as quick keys make within that time."""
 
 
 SEND_AGAIN = "send again"
@@ -38,11 +40,15 @@ SETTLES = 2.0
 
 
 class Written(NamedTuple):
-    """What was last put into the address, what stood there before, and when."""
+    """What was last put into the address, and what it replaced there, each with the time."""
 
     value: str | None
-    before: str | None
-    at: float
+    before: tuple[tuple[str | None, float], ...] = ()
+
+    def is_late(self, given: str | None) -> bool:
+        """Whether the browser may report it from before our last changes, as quick ones overlap."""
+        now = time.monotonic()
+        return any(given == value and now - at < ON_ITS_WAY for value, at in self.before)
 
 
 def arrive(page: str) -> None:
@@ -104,18 +110,17 @@ def start(name: str, default: Value, parse: Callable[[str], Value]) -> None:
     """
     state = st.session_state
     given = st.query_params.get(name)
-    written: Written = state.get(f"{name} written", Written(None, None, 0.0))
-    late = given == written.before and time.monotonic() - written.at < ON_ITS_WAY
+    written: Written = state.get(f"{name} written", Written(None))
     # A run cut short may have read the link without having passed its value on.
     lost = given is not None and name not in state and f"{name} kept" not in state
-    if lost or (given != written.value and not late):
+    if lost or (given != written.value and not written.is_late(given)):
         state.pop(f"{name} refused", None)
         try:
             state[name] = default if given is None else parse(given)
         except ValueError as error:
             state[name] = default
             state[f"{name} refused"] = (str(error), default)
-        state[f"{name} written"] = Written(given, given, 0.0)
+        state[f"{name} written"] = Written(given)
     elif name not in state:
         state[name] = state.get(f"{name} kept", default)
     elif state.get(SEND_AGAIN):
@@ -148,7 +153,7 @@ def finish(name: str, default: Any) -> None:
             del state[f"{name} refused"]
         elif first:  # a fragment that runs again leaves the notice where it is
             notice(refused[0], ":material/link_off:")
-    wanted: str | None = "yes" if value is True else str(value)
+    wanted: str | None = ("no", "yes")[value] if isinstance(value, bool) else str(value)
     if value is None or value == default or len(str(value)) > LONGEST:
         wanted = None
     there = st.query_params.get(name)
@@ -158,7 +163,10 @@ def finish(name: str, default: Any) -> None:
         del st.query_params[name]
     else:
         st.query_params[name] = wanted
-    state[f"{name} written"] = Written(wanted, there, time.monotonic())
+    last, now = state.get(f"{name} written", Written(None)), time.monotonic()
+    # The browser may have come to neither yet: `there` is what it reported, perhaps a late one.
+    before = (*last.before, (last.value, now), (there, now))[-MOST_OVERLAPPING:]
+    state[f"{name} written"] = Written(wanted, before)
 
 
 def one_of(name: str, allowed: Callable[[str], bool], what: str) -> Callable[[str], str]:

@@ -18,7 +18,7 @@ from explorer.ui.outline import outline
 from explorer.ui.plotly_click import Click, cell_clicks
 from explorer.ui.words import share
 
-LABELS = 62  # pixels beside the heatmap's cells
+LABELS = 68  # pixels beside the heatmap's cells
 SCATTER = 400  # pixels of the scatter's height
 FIRST, ACROSS, UP = "previous", "distance", "entropy_share"
 

@@ -184,25 +184,8 @@ def choose_link() -> bool:
         help="What you change on the left changes on the right too, except what is different "
         "there already. The head is always each side's own.",
     )
-    _finish_link()
+    address.finish("link", True)
     return bool(st.session_state["link"])
-
-
-def _finish_link() -> None:
-    # As address.finish, which writes a switch that is off as “False”.
-    state, wanted = st.session_state, None if st.session_state["link"] else "no"
-    state["link kept"] = state["link"]
-    refused = state.get("link refused")
-    if refused is not None and state["link"]:
-        st.warning(plain(refused[0]), icon=":material/link_off:")
-    there = st.query_params.get("link")
-    if there == wanted:
-        return
-    if wanted is None:
-        del st.query_params["link"]
-    else:
-        st.query_params["link"] = wanted
-    state["link written"] = address.Written(wanted, there, time.monotonic())
 
 
 def come_from_another_page() -> None:

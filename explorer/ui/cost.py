@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import streamlit as st
@@ -143,12 +143,21 @@ def curves(found: Sequence[Measured]) -> None:
         )
 
 
+def _slopes(found: Sequence[Measured]) -> dict[str, float | None]:
+    return {method: slope([one for one in found if one.method == method]) for method in METHODS}
+
+
+def _disturbed(slopes: Mapping[str, float | None]) -> bool:
+    """Whether some exponent is one that no quiet machine gives."""
+    powers = [power for power in slopes.values() if power is not None]
+    return any(not LEAST_SLOPE <= power <= LARGEST_SLOPE for power in powers)
+
+
 def _say_slopes(done: Sequence[Measured]) -> None:
     """The fitted exponents in a sentence."""
-    slopes = {method: slope([one for one in done if one.method == method]) for method in METHODS}
-    powers = [power for power in slopes.values() if power is not None]
+    slopes = _slopes(done)
     parts = [f"{method} **n^{power:.2f}**" for method, power in slopes.items() if power is not None]
-    if any(not LEAST_SLOPE <= power <= LARGEST_SLOPE for power in powers):
+    if _disturbed(slopes):
         st.warning(
             "These lines can't be read: something else kept the machine busy meanwhile. Measure "
             "again when it is quiet.",
@@ -164,7 +173,8 @@ def _say_slopes(done: Sequence[Measured]) -> None:
 
 def contexts(n_heads: int, d_k: int, found: Sequence[Measured]) -> None:
     """What longer and longer texts need, for one layer of these sizes."""
-    ours = [one for one in found if one.method == "Blocks of rows (ours)"]
+    disturbed = _disturbed(_slopes(found))
+    ours = [one for one in found if one.method == "Blocks of rows (ours)" and not disturbed]
     rows = []
     for length in CONTEXTS:
         table = table_bytes(length, n_heads)
@@ -186,3 +196,5 @@ def contexts(n_heads: int, d_k: int, found: Sequence[Measured]) -> None:
         "That is why this app keeps those, and makes weights when you look at them."
     )
     st.dataframe(pd.DataFrame(rows), hide_index=True)
+    if disturbed:
+        st.caption("No times: they would follow from lines that can't be read. Measure again.")

@@ -193,11 +193,6 @@ def text_line(name: str, label: str, default: str) -> str:
     return text
 
 
-def choice(name: str, label: str, titles: dict[str, str]) -> str:
-    """One of a few named choices, as buttons, kept in the address."""
-    return controls.choose_one(name, titles, label=label, buttons=True)
-
-
 def pick(
     name: str, label: str, options: range | tuple[int, ...], default: int | None = None
 ) -> int:

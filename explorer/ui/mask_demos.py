@@ -172,12 +172,14 @@ def _zeroed_after(scene: Scene) -> Drawing | None:
 def _row_without_key(scene: Scene) -> Drawing:
     """(c) A query that may use nothing."""
     found = fully_masked_row(scene.attention, scene.query)
-    st.markdown(f"Now forbid every key to {scene.name}. Our attention refuses:")
-    st.error(plain(found.error), icon=":material/block:")
+    st.markdown(
+        f"Now forbid every key to {scene.name}. Softmax over nothing is undefined, so our "
+        "attention refuses, in every head, unless zeros are asked for."
+    )
     rows = [as_array(row[scene.head]) for row in (found.zeros, found.plain, found.large_negative)]
     each = float(rows[2][0])
     st.markdown(
-        "Where zeros are chosen, weights and output are **0**, and the row is flagged: it does "
+        "Where zeros are asked for, weights and output are **0**, and the row is flagged: it does "
         "not sum to 1. Code that does not look gets NaN from softmax over −∞ alone, or, with −10⁹ "
         f"in place of −∞, **{_share(each)}** on each forbidden key."
     )

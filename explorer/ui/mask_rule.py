@@ -89,7 +89,7 @@ class Built:
 
 def choose_mask(lesson: Lesson) -> Built:
     """The controls of the rule. Ends the page with a sentence where a batch can't be read."""
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+    with st.container(horizontal=True, gap="small"):
         first = _choose_part("", "Mask", "causal")
         join = controls.choose_one("join", JOINS, label="Combine", buttons=True)
         second = _choose_part("2", "With", "window") if join != "alone" else Part("none")
@@ -130,14 +130,15 @@ def _choose_part(suffix: str, label: str, default: Kind) -> Part:
         size = pick(f"size{suffix}", "Keys in the prefix", range(33), 2)
     switch = f"not{suffix}"
     address.start(switch, False, address.yes(switch))
-    negated = st.checkbox("Not", key=switch, help="Turns the rule round: allowed ↔ forbidden.")
+    with st.container(width="content", height="stretch", vertical_alignment="bottom"):
+        negated = st.checkbox("Not", key=switch, help="Turns the rule round: allowed ↔ forbidden.")
     address.finish(switch, False)
     return Part(kind, size, negated)
 
 
 def _choose_batch(lesson: Lesson) -> tuple[Lesson, Side, int]:
     """The text shown, the side of the padding, and the length of the batch."""
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+    with st.container(horizontal=True, gap="medium"):
         address.start("batch", BATCH, str)
         given = st.text_area(
             "Other texts of the batch, one a line",

@@ -12,7 +12,7 @@ import streamlit as st
 from explorer.figures.distribution import Panel, distributions, sorted_weights
 from explorer.saturation import softmax
 from explorer.scaling import SCALED, UNSCALED, scores
-from explorer.ui import frame, lesson, scaling_curves, scaling_verdict, width
+from explorer.ui import controls, frame, scaling_curves, scaling_verdict, width
 from explorer.ui.scaling_choice import Choice, choose, keyed, pairs, saturated
 from explorer.ui.still_picture import still_picture
 
@@ -91,7 +91,7 @@ def in_words(chosen: Choice) -> None:
 
 def over_sizes(chosen: Choice) -> None:
     """Curves over all sizes: one of four views, and its numbers as a table."""
-    view = lesson.choice("scaling_view", "Over all d_k", VIEWS)
+    view = controls.choose_one("scaling_view", VIEWS, label="Over all d_k", buttons=True)
     if view == "softmax":
         scaling_curves.of_softmax(chosen)
     elif view == "variance":

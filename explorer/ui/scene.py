@@ -66,7 +66,7 @@ def choose_scene() -> Scene:
             default_mask = example.mask
             st.info(example.about, icon=":material/calculate:")
     with right:
-        with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        with st.container(horizontal=True, gap="small"):
             mask = _choose_mask(default_mask)
             heads = [str(head) for head in range(lesson.attention.n_heads)]
             head = choose_at("head", "Head", heads, 0) if len(heads) > 1 else 0

@@ -29,10 +29,7 @@ def choose() -> Stack:
         asking = lesson.text_line("text", "Queries from", ASKING)
         answering = lesson.text_line("other", "Keys and values from", ANSWERING)
         st.button("Swap", icon=":material/swap_horiz:", on_click=_swap)
-    with (
-        lesson.readable(),
-        st.container(horizontal=True, vertical_alignment="bottom", gap="medium"),
-    ):
+    with lesson.readable(), st.container(horizontal=True, gap="medium"):
         if controls.choose_one("heads_of", SOURCES, label="Heads", buttons=True) == "model":
             return _from_model(asking, answering)
         source = lesson.choose_source()._replace(d_model=D_MODEL)
@@ -48,12 +45,14 @@ def _swap() -> None:
 
 def _tied() -> bool:
     address.start("apart", False, address.yes("apart"))
-    apart = st.toggle(
-        "W_K of its own",
-        key="apart",
-        help="Off: queries and keys use the same projection, so that equal words find each other. "
-        "On: two random projections, as in a layer before training, where nothing matches yet.",
-    )
+    with st.container(width="content", height="stretch", vertical_alignment="bottom"):
+        apart = st.toggle(
+            "W_K of its own",
+            key="apart",
+            help="Off: queries and keys use the same projection, so that equal words find each "
+            "other. On: two random projections, as in a layer before training, where nothing "
+            "matches yet.",
+        )
     address.finish("apart", False)
     return not apart
 

@@ -22,7 +22,7 @@ from explorer.ui.outline import outline
 from explorer.ui.plotly_click import Click, cell_clicks
 from explorer.ui.what_if import Runs
 
-LABELS = 62  # pixels beside the heatmap's cells
+LABELS = 68  # pixels beside the heatmap's cells
 SMALL = 0.05
 """Effects that are all below it are shown in thousandths."""
 

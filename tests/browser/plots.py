@@ -6,7 +6,12 @@ is read here waits for the one painted chart and is read in one step.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 from playwright.sync_api import FloatRect, Locator, Page
+
+from scripts.browser import PATIENCE
 
 TRIES = 5
 
@@ -42,6 +47,11 @@ _AIM = """([key, row, column, marker]) => {
   return [x, y];
 }"""
 _REACHED = "() => window.__aim.reached === true"
+_WORDS = """(all) => all
+  .filter((each) => each.checkVisibility())
+  .map((each) => each.innerText ?? each.textContent)
+  .join("\\n")
+"""
 _BOX = """(selector) => {
   const found = document.querySelectorAll(selector);
   const { x, y, width, height } = found[0]?.getBoundingClientRect() ?? {};
@@ -76,6 +86,20 @@ def click_cell(page: Page, key: str, row: float, column: float, *, marker: bool 
         if page.evaluate(_REACHED):
             return
     raise AssertionError(f"{TRIES} clicks found no chart {key}")
+
+
+def tooltip(page: Page, aim: Callable[[], tuple[float, float]], tip: Locator) -> str:
+    """What the pointer reads there; it points anew where a run's drawing took the words away."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        x, y = aim()
+        page.mouse.move(x - 3, y)
+        page.mouse.move(x, y)
+        page.wait_for_timeout(200)
+        found = str(tip.evaluate_all(_WORDS))
+        if found.strip():
+            return found
+    raise AssertionError("the pointer reads nothing there")
 
 
 def box_of(page: Page, selector: str) -> FloatRect:

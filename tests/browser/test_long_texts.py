@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from explorer.ui.address import ON_ITS_WAY
 from scripts.browser import Server, settled
 from tests.browser.checks import on_a_phone_and_a_desk, overflow, serious_violations
-from tests.browser.plots import click_cell, over, plot
+from tests.browser.plots import click_cell, over, plot, tooltip
 
 LONG = "sample=argparse&rule=causal"  # some 24,000 tokens
 
@@ -72,9 +72,9 @@ def test_boxes_lead_to_a_word_pair_back_leads_out_and_a_link_shows_the_same(
 
 def test_a_tooltip_holds_the_words_of_both_sides(watched_page: Page, server: Server) -> None:
     open_page(watched_page, server, "find=namespace")
-    watched_page.mouse.move(*over(watched_page, "long_map", 30, 40))
-    text = plot(watched_page, "long_map").locator(".hoverlayer .hovertext")
-    expect(text).to_contain_text(re.compile(r"Query .*“.*”.*Key .*“.*”.*weight"))
+    tip = plot(watched_page, "long_map").locator(".hoverlayer")
+    found = tooltip(watched_page, lambda: over(watched_page, "long_map", 30, 40), tip)
+    assert re.search(r"Query .*“.*”.*Key .*“.*”.*weight", found, re.DOTALL), found
 
 
 def test_steps_in_by_keyboard_keep_the_focus(watched_page: Page, server: Server) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from playwright.sync_api import Page, expect
 
 from scripts.browser import Server, settled
-from tests.browser.plots import box_of
+from tests.browser.plots import box_of, tooltip
 
 TOKENS = 6  # of the page's own text
 PICTURES = ("mask_map", "scores_map", "masked_map", "weights_map")
@@ -55,8 +57,8 @@ def test_clicks_that_follow_one_another_quickly_all_count(
     watched_page: Page, server: Server
 ) -> None:
     page = opened(watched_page, server, "mask=custom")
-    for column in range(TOKENS):
-        page.mouse.click(*middle(page, "mask_map", 3, column))
+    for place in [middle(page, "mask_map", 3, column) for column in range(TOKENS)]:
+        page.mouse.click(*place)
         page.wait_for_timeout(100)
     settled(page)
     expect(page.get_by_text("30 of 36 cells may be used")).to_be_visible()
@@ -96,9 +98,9 @@ def test_a_cell_under_the_pointer_says_its_tokens_and_its_number(
         ("masked_map", 0, 1, ["Query 0: <b>x</b>", "Key 1: $y$", "no value: forbidden"]),
         ("weights_map", 0, 0, ["Query 0: <b>x</b>", "Key 0: <b>x</b>", "weight 1.0000"]),
     ):
-        page.mouse.move(*middle(page, key, row, column))
+        aim = partial(middle, page, key, row, column)
         tip = page.locator(f".st-key-{key} .still-tip")
-        assert tip.locator("> *").all_text_contents() == lines
+        assert tooltip(page, aim, tip).split("\n") == lines
     page.mouse.move(0, 0)
     expect(page.locator(".still-tip:visible")).to_have_count(0)
 

@@ -81,3 +81,17 @@ def test_back_leaves_a_page_that_has_just_opened_and_undoes_one_choice(
     page.go_back()
     box = page.get_by_test_id("stSelectbox").filter(has=page.get_by_text("Mask", exact=True))
     expect(box.locator("input")).to_have_value(mask)
+
+
+def test_no_key_is_lost_however_quickly_a_slider_moves(watched_page: Page, server: Server) -> None:
+    watched_page.goto(f"{server.url}/scaling")
+    settled(watched_page, quiet=2.5)
+    slider = watched_page.get_by_role("slider").first
+    expect(slider).to_have_attribute("aria-valuetext", "64")
+    slider.focus()
+    for _ in range(6):  # 96, 128, 192, 256, 384, 512
+        watched_page.keyboard.press("ArrowRight")
+        watched_page.wait_for_timeout(60)
+    settled(watched_page, quiet=1.0)
+    expect(slider).to_have_attribute("aria-valuetext", "512")
+    assert "scaling_d_k=512" in watched_page.url

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from scripts.browser import Server, settled
 from tests.browser.checks import overflow, serious_violations
-from tests.browser.plots import box_of
+from tests.browser.plots import box_of, tooltip
 
 
 @pytest.mark.parametrize(
@@ -33,11 +33,14 @@ def test_the_pointer_reads_a_weight_and_a_density(watched_page: Page, server: Se
     settled(watched_page)
     said = []
     for name, across in (("weights", 0.17), ("scores", 0.5)):
-        box = box_of(watched_page, f".st-key-scaling_chart_{name} .still svg")
-        watched_page.mouse.move(box["x"] + across * box["width"], box["y"] + 0.3 * box["height"])
-        tip = watched_page.locator(f".st-key-scaling_chart_{name} .still-tip")
-        expect(tip).to_be_visible()
-        said.append(tip.inner_text().split("\n"))
+        chart = f".st-key-scaling_chart_{name}"
+
+        def aim(chart: str = chart, across: float = across) -> tuple[float, float]:
+            box = box_of(watched_page, f"{chart} .still svg")
+            return box["x"] + across * box["width"], box["y"] + 0.3 * box["height"]
+
+        tip = watched_page.locator(f"{chart} .still-tip")
+        said.append(tooltip(watched_page, aim, tip).split("\n"))
     weights, scores = said
     assert weights[0] == "unscaled, key 1 by weight"
     largest = watched_page.locator("svg text", has_text="largest weight").first.text_content()

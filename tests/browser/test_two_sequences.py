@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from explorer.ui.two_sequences import ANSWERING, ASKING
 from scripts.browser import Server, settled
-from tests.browser.plots import click_cell, over, plot, tick_texts
+from tests.browser.plots import click_cell, over, plot, tick_texts, tooltip
 
 
 def opened(page: Page, server: Server, query: str = "") -> Page:
@@ -25,11 +25,8 @@ def test_a_click_on_a_cell_chooses_its_query_and_its_tooltip_names_both_words(
     watched_page: Page, server: Server
 ) -> None:
     page = opened(watched_page, server)
-    x, y = over(page, "one_head", 1, 3)
-    page.mouse.move(x - 3, y)
-    page.mouse.move(x, y)
-    tooltip = plot(page, "one_head").locator(".hoverlayer")
-    expect(tooltip).to_contain_text("cat")
+    tip = plot(page, "one_head").locator(".hoverlayer")
+    assert "cat" in tooltip(page, lambda: over(page, "one_head", 1, 3), tip)
     click_cell(page, "one_head", 4, 9)
     page.wait_for_url("**query=4**")
     expect(page.get_by_text("from the to", exact=False).first).to_be_visible()

@@ -72,10 +72,10 @@ def test_clicks_paint_cells_however_quickly(watched_page: Page, server: Server) 
     page.get_by_role("combobox", name="Change").click()
     page.get_by_role("option", name="Paint a mask").click()
     settled(page)
+    page.locator(".st-key-paint_map svg image").scroll_into_view_if_needed()
+    box = box_of(page, ".st-key-paint_map svg image")
     for column in range(5):
-        box = box_of(page, ".st-key-paint_map svg image")
-        x, y = box["x"] + (column + 0.5) / 5 * box["width"], box["y"] + 0.5 * box["height"]
-        page.mouse.click(x, y)
+        page.mouse.click(box["x"] + (column + 0.5) * box["width"] / 5, box["y"] + box["height"] / 2)
         page.wait_for_timeout(100)
     settled(page)
     page.get_by_role("button", name="Add this change").click()

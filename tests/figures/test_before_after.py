@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -26,6 +28,27 @@ def test_weights_stand_on_one_fixed_scale_from_0_to_1() -> None:
     soft = before_after(SCORES, np.full(3, 1 / 3), ["a", "b", "c"], theme="light")
     assert list(soft.layout.xaxis2.tickvals) == [0, 0.5, 1]
     assert soft.layout.xaxis2.range[0] == 0
+
+
+@pytest.mark.parametrize("width", [260, 360, 480, 600])
+@pytest.mark.parametrize(
+    "scores", [[-0.18, -0.06], [-0.18, 0.002], [-1.65, -0.3], [0.9, 6.1], [-2e-4, 3e-4]]
+)
+def test_the_scores_axis_has_0_and_the_far_end_and_no_label_on_another(
+    scores: list[float], width: int
+) -> None:
+    row, weights = np.array(scores), np.full(2, 0.5)
+    figure = before_after(row, weights, ["a", "b"], theme="light", width_px=width)
+    axis, layout = figure.layout.xaxis, figure.layout
+    plot = (layout.width - layout.margin.l - layout.margin.r) * axis.domain[1]
+    scale = plot / (axis.range[1] - axis.range[0])
+    assert axis.tickangle == 0
+    assert {0.0, float(np.float32(max(scores, key=abs)))} <= set(axis.tickvals)
+    ends = [  # 7 pixels a character
+        (value * scale - 3.5 * len(text), value * scale + 3.5 * len(text))
+        for value, text in zip(axis.tickvals, axis.ticktext, strict=True)
+    ]
+    assert all(left[1] < right[0] for left, right in pairwise(ends))
 
 
 def test_a_forbidden_key_has_a_ground_instead_of_bars() -> None:

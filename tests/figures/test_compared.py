@@ -27,7 +27,7 @@ def test_the_panels_share_a_scale_and_do_not_overlap() -> None:
 
 def test_an_exact_zero_reads_differently_from_a_small_number() -> None:
     assert bar_number(0.0) == "0"
-    assert bar_number(0.0001) == "1e-04"
+    assert bar_number(9e-11) == bar_number(0.0001) == "0.000"
     assert bar_number(0.1234) == "0.123"
     assert bar_number(float("nan")) == ""
 
@@ -47,6 +47,11 @@ def test_marked_tokens_have_another_colour_and_a_name() -> None:
     colors = ink("dark")
     assert list(figure.data[0].marker.color) == [colors.bar, colors.accent, colors.bar]
     assert figure.data[-1].name == "forbidden key"
+
+
+def test_the_tooltip_has_the_digits_that_a_small_number_lacks() -> None:
+    figure = compared_rows(PANELS, LABELS, unit="weight", theme="light")
+    assert "%{x:.4~g}" in figure.data[0].hovertemplate
 
 
 def test_user_text_is_escaped() -> None:

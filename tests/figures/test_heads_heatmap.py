@@ -123,6 +123,17 @@ def test_texts_keep_to_three_digits() -> None:
     assert cell_texts(np.array([[1.26, 312.0]])).tolist() == [["1", "312"]]
 
 
+def test_texts_have_a_minus_and_none_where_they_round_to_0() -> None:
+    assert cell_texts(np.array([[-0.001, -0.26, -1.0]])).tolist() == [[".00", "−.26", "−1.0"]]
+    assert cell_texts(np.array([[-0.04, -12.0]])).tolist() == [["0.0", "−12.0"]]
+    assert "Lowest −0.5 at" in heads_heatmap_alt(np.array([[-0.5, 1.0]]), "Change", "nats")
+
+
+def test_what_has_no_unit_is_named_once() -> None:
+    assert cells(drawn(title="Change of cosine", unit="")).colorbar.title.text == "Change of cosine"
+    assert heads_heatmap_alt(VALUES, "Change of cosine", "").startswith("Change of cosine of each")
+
+
 def test_a_phone_gets_numbers_with_fewer_digits() -> None:
     values = np.full((6, 12), 5.678)
     assert set(texts(drawn(values, width_px=408)).values()) == {"5.68"}

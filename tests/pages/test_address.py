@@ -107,7 +107,7 @@ def test_going_back_to_an_older_address_shows_its_view() -> None:
     app = opened(layer="2")
     app.selectbox(key="layer").set_value(4)
     assert address(looked_at(app.run())) == {"layer": "4"}
-    app.session_state["layer written"] = app.session_state["layer written"]._replace(at=0.0)
+    app.session_state["layer written"] = memory.Written("4", (("2", 0.0),))  # long ago
     app.query_params["layer"] = "2"
     assert looked_at(app.run()).session_state["layer"] == 2
 
@@ -116,12 +116,16 @@ def test_an_address_that_comes_late_does_not_undo_a_choice() -> None:
     app = opened(layer="2")
     app.selectbox(key="layer").set_value(4)
     looked_at(app.run())
-    written = app.session_state["layer written"]
-    app.session_state["layer written"] = written._replace(at=time.monotonic())
-    app.query_params["layer"] = "2"  # the browser has not heard of 4 yet
+    app.selectbox(key="layer").set_value(5)
+    looked_at(app.run())
+    value, before = app.session_state["layer written"]
+    assert value == "5" and {old for old, _ in before} == {"2", "4"}
+    now = tuple((old, time.monotonic()) for old, _ in before)
+    app.session_state["layer written"] = memory.Written(value, now)
+    app.query_params["layer"] = "2"  # the browser has heard of neither 4 nor 5 yet
     app.selectbox(key="head").set_value(1)
-    assert looked_at(app.run()).session_state["layer"] == 4
-    assert address(app) == {"layer": "4", "head": "1"}
+    assert looked_at(app.run()).session_state["layer"] == 5
+    assert address(app) == {"layer": "5", "head": "1"}
 
 
 def test_a_text_too_long_for_a_link_is_left_out_and_told() -> None:
@@ -142,3 +146,16 @@ def test_a_run_right_after_the_first_sends_every_value_again(
     monkeypatch.setattr(memory, "SETTLES", 0.0)
     app.selectbox(key="split_head").select(2).run()
     assert not app.selectbox(key="split").proto.set_value
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([0, 1, 2, 3], "There are 0 to 3."),
+        ([1, 2, 3, 4, 6, 8], "There are 1, 2, 3, 4, 6, 8."),
+        ([5], "There is only 5."),
+    ],
+)
+def test_a_wrong_number_is_told_what_there_is(options: list[int], words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"heads “9”. {words} Showing heads")):
+        memory.number_of("heads", options)("9")

@@ -142,6 +142,8 @@ def test_who_looks_far_away_is_a_list_that_leads_there() -> None:
     assert min(away) >= 128
     shares = [float(each.removesuffix(" %")) for each in table["weight"]]
     assert shares == sorted(shares, reverse=True)
+    assert app.selectbox(key="far_link").value is None
+    assert app.selectbox(key="far_link").placeholder == "Choose one …"
     app.selectbox(key="far_link").select(3).run()
     assert not app.exception
     head, query, key = (table.iloc[3][name] for name in ("head", "query", "key"))

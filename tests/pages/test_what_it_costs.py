@@ -49,6 +49,9 @@ def test_a_disturbed_measurement_is_not_read_as_a_law(monkeypatch: pytest.Monkey
     app = page()
     assert "kept the machine busy" in app.warning[0].value
     assert "n^" not in " ".join(element.value for element in app.markdown)
+    contexts = app.dataframe[1].value
+    assert set(contexts["time here, by blocks"]) == {"–"}
+    assert any("No times: they would follow from lines" in each.value for each in app.caption)
 
 
 def test_the_table_of_contexts_is_right_for_four_heads(
@@ -58,6 +61,7 @@ def test_the_table_of_contexts_is_right_for_four_heads(
     contexts = app.dataframe[1].value
     assert list(contexts["full table"][:2]) == ["16.0 MB", "256 MB"]  # 4 · n² · 4 bytes
     assert contexts["time here, by blocks"][0] == "10 ms"  # 1e-8 · 1000²
+    assert not any("No times" in each.value for each in app.caption)
 
 
 def test_other_sizes_are_measured_when_asked_for(
