@@ -194,7 +194,11 @@ def text_line(name: str, label: str, default: str) -> str:
 
 
 def pick(
-    name: str, label: str, options: range | tuple[int, ...], default: int | None = None
+    name: str,
+    label: str,
+    options: range | tuple[int, ...],
+    default: int | None = None,
+    width: int = 200,
 ) -> int:
     """A number among some, as a select box, kept in the address."""
     numbers = list(options)
@@ -202,7 +206,7 @@ def pick(
     address.start(name, first, address.number_of(name, numbers, first))
     if st.session_state[name] not in numbers:
         st.session_state[name] = min(numbers, key=lambda n: abs(n - st.session_state[name]))
-    st.selectbox(label, numbers, key=name, width=200)
+    st.selectbox(label, numbers, key=name, width=width)
     address.finish(name, first)
     return int(st.session_state[name])
 

@@ -20,6 +20,7 @@ from explorer.head_sizes import HeadSizes, divisors
 from explorer.metrics import layer_metrics
 from explorer.multihead import MultiHeadAttention
 from explorer.ui import frame, lesson, width
+from explorer.ui.chart import chart
 from explorer.ui.outline import outline
 from explorer.ui.plotly_click import Click, cell_clicks
 from explorer.ui.still_picture import still_picture
@@ -29,8 +30,8 @@ D_MODEL = 48
 """Divides by 1, 2, 3, 4, 6, 8, 12 and 16, so that many numbers of heads fit."""
 MOST_HEADS = 16
 MOST_TOKENS = 32
-QUIET = {"displayModeBar": False}
 LABELS = 72  # pixels beside a picture
+SMALL = 112  # pixels of a field for a small number
 MOST_OF_THEM = 0.99
 METRICS = ("entropy_share", "distance", "self")
 NARROW = 400  # pixels of half the page: with less, three pictures stand under one another
@@ -82,10 +83,7 @@ class Split(NamedTuple):
 def choose() -> Split:
     """Text, vectors, number of heads and of key/value heads. Ends the page where they can't be."""
     text = lesson.text_line("text", "Text", lesson.TEXT)
-    with (
-        lesson.readable(),
-        st.container(horizontal=True, vertical_alignment="bottom", gap="medium"),
-    ):
+    with lesson.readable(), st.container(horizontal=True, gap="medium"):
         if lesson.choose_projections() == "model":
             built = lesson.model_layer(text, lesson.choose_layer(), MOST_TOKENS)
             record = built.attention
@@ -94,10 +92,10 @@ def choose() -> Split:
         source = lesson.choose_source()._replace(d_model=D_MODEL)
         tokens, x, about = lesson.vectors_of(text, source, MOST_TOKENS)
         d_model = x.shape[1]
-        n_heads = lesson.pick("split", "Heads", tuple(divisors(d_model, MOST_HEADS)), 4)
+        n_heads = lesson.pick("split", "Heads", tuple(divisors(d_model, MOST_HEADS)), 4, SMALL)
         kv_options = tuple(reversed(divisors(n_heads, n_heads)))
-        n_kv_heads = lesson.pick("split_kv", "Key/value heads", kv_options, n_heads)
-        seed = lesson.pick("split_seed", "Seed", range(100))
+        n_kv_heads = lesson.pick("split_kv", "Key/value heads", kv_options, n_heads, SMALL)
+        seed = lesson.pick("split_seed", "Seed", range(100), width=SMALL)
     own = MultiHeadAttention(d_model, n_heads, n_kv_heads=n_kv_heads, seed=seed)
     built = workers().submit(lesson.own_layer, tokens, x, own, about, seed).result()
     return Split(HeadSizes(d_model, n_heads, n_kv_heads), built, Found.of(built.attention))
@@ -123,14 +121,7 @@ def grid(split: Split, head: int) -> None:
     )
     figure.update_yaxes(title_text="", showticklabels=False, ticks="")
     length = len(split.lesson.tokens)
-    st.plotly_chart(
-        figure,
-        key="split_grid",
-        theme=None,
-        config=QUIET,
-        width="content",
-        alt=grid_alt(1, split.sizes.n_heads, length, length),
-    )
+    chart(figure, "split_grid", grid_alt(1, split.sizes.n_heads, length, length))
     outline("split_grid", x=(head, head), y=(0, 0))
     cell_clicks("split_grid", "split_grid_click", lambda click: _choose(click, split))
 

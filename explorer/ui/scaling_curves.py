@@ -15,6 +15,7 @@ from explorer.figures.lines import Line, lines
 from explorer.saturation import QUANTILES
 from explorer.scaling import POWERS, SCALED, SCALES, SIZES, UNSCALED, Scale, variance_table
 from explorer.ui import frame, scaling_verdict, width
+from explorer.ui.chart import chart
 from explorer.ui.controls import choose_one
 from explorer.ui.scaling_choice import (
     MOST_GRADIENT_KEYS,
@@ -55,9 +56,8 @@ def _draw(chosen: Choice, shown: Shown, series: list[Line], y_title: str, **more
         height=280,
         **more,
     )
-    config = {"displayModeBar": False}
     key = f"scaling_chart_{shown.key}"
-    st.plotly_chart(figure, key=key, theme=None, config=config, alt=shown.alt)
+    chart(figure, key, shown.alt, width="stretch")
     upright(key, chosen.d_k)
 
 
