@@ -10,7 +10,7 @@ from explorer.capture import Capture, Stack
 from explorer.changes import RULES, Change, What
 from explorer.changes_applied import STACKS
 from explorer.tokens import Tokens
-from explorer.ui import change_paint, changes
+from explorer.ui import change_paint, changes, controls
 from explorer.ui.words import short
 
 TITLES: dict[What, str] = {
@@ -139,11 +139,7 @@ def _pick(label: str, key: str, options: Sequence[str], shown: Callable[[str], s
 
 
 def _token(label: str, key: str, tokens: Tokens) -> int:
-    st.session_state[key] = min(int(st.session_state.get(key, 0)), len(tokens) - 1)
-    found = st.selectbox(
-        label, list(range(len(tokens))), key=key, format_func=_named(tokens), width=170
-    )
-    return int(found)
+    return controls.choose_token(label, key, [short(text) for text in tokens.texts], 170)
 
 
 def _tokens(label: str, tokens: Tokens) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from explorer.capture import Stack
 from explorer.figures.masks import mask_maps
 from explorer.figures.still import still
 from explorer.painting import LARGEST, decode_painted, encode_painted, flipped
-from explorer.ui import frame, width
+from explorer.ui import controls, frame, width
 from explorer.ui.still_picture import still_picture
 from explorer.ui.words import short
 
@@ -36,7 +36,11 @@ def paint(stack: Stack, layers: Sequence[int] | None) -> str:
     with st.container():
         _picture(stack, table, own)
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-            places = [_place(label, stack, n) for label in ("Query", "Key")]
+            texts = [short(text) for text in stack.query_tokens.texts]
+            places = [
+                controls.choose_token(label, f"draft_paint_{label.lower()}", texts)
+                for label in ("Query", "Key")
+            ]
             st.button(
                 "Forbid this cell" if bool(table[places[0], places[1]]) else "Allow this cell",
                 key="draft_flip",
@@ -78,20 +82,6 @@ def _picture(stack: Stack, table: Tensor, own: Tensor) -> None:
         alt=alt,
         on_click=lambda click: _flip(own, click.y, click.x),
     )
-
-
-def _place(label: str, stack: Stack, n: int) -> int:
-    key = f"draft_paint_{label.lower()}"
-    st.session_state[key] = min(int(st.session_state.get(key, 0)), n - 1)
-    tokens = stack.query_tokens
-    place = st.selectbox(
-        label,
-        list(range(n)),
-        key=key,
-        format_func=lambda at: f"{at}  {short(tokens.texts[at])}",
-        width=150,
-    )
-    return int(place)
 
 
 def _flip(own: Tensor, query: int, key: int) -> None:

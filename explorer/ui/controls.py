@@ -266,6 +266,17 @@ def choose_query(rows: Sequence[int], names: Mapping[int, str]) -> int:
     )
 
 
+def choose_token(label: str, key: str, texts: Sequence[str], width: int = 150) -> int:
+    """A token's position, which stands in no address; the last where there are fewer now."""
+    # Set each time: the browser keeps the chosen token's words, which another text changes.
+    st.session_state[key] = min(int(st.session_state.get(key) or 0), len(texts) - 1)
+    options = range(len(texts))
+    place = st.selectbox(
+        label, options, key=key, format_func=lambda at: f"{at}  {texts[at]}", width=width
+    )
+    return int(place)
+
+
 def choose_place(
     name: str,
     label: str,

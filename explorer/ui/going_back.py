@@ -19,15 +19,11 @@ export default function ({ parentElement }) {
   hide(parentElement);
   if (window.__oneStep) return;
   window.__oneStep = true;
-  const runs = () => {
-    const app = document.querySelector('[data-testid="stApp"]');
-    return Boolean(app) && app.getAttribute("data-test-script-state") !== "notRunning";
-  };
-  let running = runs();
+  let running = scriptRuns();
   let opening = running; // a page: until its first run has ended
   let stepped = false; // in this run
   new MutationObserver(() => {
-    if (runs() === running) return;
+    if (scriptRuns() === running) return;
     running = !running;
     if (running) stepped = false;
     else opening = false;

@@ -18,10 +18,6 @@ _JS = """
 export default function ({ parentElement }) {
   const state = (parentElement.__leaving ??= {});
   if (state.stop) return state.stop;
-  const running = () => {
-    const app = document.querySelector('[data-testid="stApp"]');
-    return app && app.getAttribute("data-test-script-state") !== "notRunning";
-  };
   state.changed = (event) => { if (event.target.matches("input, textarea")) state.typed = true; };
   state.key = (event) => {
     const applies = event.ctrlKey || event.metaKey || event.target.tagName === "INPUT";
@@ -41,9 +37,9 @@ export default function ({ parentElement }) {
     let ran = false;
     const go = () => {
       const passed = performance.now() - begun;
-      ran ||= running();
+      ran ||= scriptRuns();
       // The text's run has ended; or the text was the old one and none began; or it takes too long.
-      if (ran ? running() && passed < 4000 : passed < 1500) {
+      if (ran ? scriptRuns() && passed < 4000 : passed < 1500) {
         state.waiting = setTimeout(go, 20);
         return;
       }

@@ -13,7 +13,6 @@ from explorer.mask_lessons import Join, Kind, Part, Side, combined, padded, padd
 from explorer.masks import Mask, causal
 from explorer.models import ModelError, TextError
 from explorer.painting import decode_painted, encode_painted, fitted, flipped
-from explorer.tokens import Tokens
 from explorer.ui import address, controls
 from explorer.ui.lesson import Lesson, pick
 from explorer.ui.plotly_click import Click
@@ -214,8 +213,8 @@ def _brush(built: Built) -> None:
     for name in ("paint_query", "paint_key"):
         st.session_state[name] = min(int(st.session_state.get(name, 0)), n - 1)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        query = _choose_place("Query (row)", "paint_query", tokens)
-        key = _choose_place("Key (column)", "paint_key", tokens)
+        query = controls.choose_token("Query (row)", "paint_query", tokens.texts)
+        key = controls.choose_token("Key (column)", "paint_key", tokens.texts)
         cell = bool(built.painted[query, key])
         st.button(
             "Forbid this cell" if cell else "Allow this cell",
@@ -233,19 +232,6 @@ def _brush(built: Built) -> None:
     note = st.session_state.pop("paint note", None)
     if note is not None:
         st.info(note, icon=":material/info:")
-
-
-def _choose_place(label: str, name: str, tokens: Tokens) -> int:
-    # Set each time: the browser keeps the chosen token's words, which another text changes.
-    st.session_state[name] = min(int(st.session_state.get(name) or 0), len(tokens) - 1)
-    place = st.selectbox(
-        label,
-        list(range(len(tokens))),
-        key=name,
-        format_func=lambda at: f"{at}  {tokens.texts[at]}",
-        width=150,
-    )
-    return int(place)
 
 
 def clicked(built: Built, click: Click) -> None:

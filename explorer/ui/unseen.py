@@ -24,6 +24,13 @@ function hide(parentElement) {
 }
 """
 
+_RUNS = """
+function scriptRuns() {
+  const app = document.querySelector('[data-testid="stApp"]');
+  return Boolean(app) && app.getAttribute("data-test-script-state") !== "notRunning";
+}
+"""
+
 _FOLLOW = """
 function follow(state, listeners, found = () => {}) {
   // Keeps `listeners` (by event) on the chart of the class state.target, whatever replaces it, and
@@ -91,8 +98,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
 
 
 def component(name: str, js: str) -> Callable[..., Any]:
-    """A component of a script alone, which calls hide(parentElement) when it begins."""
-    return st.components.v2.component(name, js=js + _HIDE)
+    """A component of a script alone, which calls hide(parentElement) when it begins.
+
+    It may ask scriptRuns(): whether a run of the page goes on.
+    """
+    return st.components.v2.component(name, js=js + _HIDE + _RUNS)
 
 
 def chart_component(name: str, js: str) -> Callable[..., Any]:
